@@ -8,10 +8,12 @@ from playwright.sync_api import Locator
 from tests.browser import campaigns
 from tests.browser.conftest import SCREENSHOTS, Opened, Opener
 
+from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim
+from fslab.explain.statement import Certainty, Explanation
 from fslab.record import Value
 from fslab.report.page import assemble, render
 from fslab.report.page.compare import comparisons
-from fslab.report.page.model import Page, PageClaim, PageStatement
+from fslab.report.page.model import Page
 from fslab.units import Unit
 
 MARKS = """id => {
@@ -28,10 +30,13 @@ MARKS = """id => {
 @pytest.fixture(scope="module")
 def page() -> Page:
     campaign, trials = campaigns.small()
-    statement = PageStatement(
-        says="btrfs writes <b>twice</b>", sure="observed", evidence=("2.0 bytes per byte",)
-    )
-    claim = PageClaim(says="xfs > ext4", published="holds", verdict="holds", evidence="2.00 (1.9–2.1)")
+    statement = Explanation(
+        mechanism="twice", workload="random", stack="btrfs", text="btrfs writes <b>twice</b>", figures=(),
+        certainty=Certainty.OBSERVED, refuted_by="equally slow without it",
+    )  # fmt: skip
+    printed = ClaimAnswer(verdict=ClaimVerdict.HOLDS, words="2.1", parts=1)
+    here = ClaimAnswer(verdict=ClaimVerdict.REPLICATED, words="2.00 (1.9–2.1)", parts=1)
+    claim = EvaluatedClaim(id="1", says="xfs > ext4", that=("xfs > ext4",), published=printed, measured=here)
     return assemble.page(
         [assemble.CampaignSource(campaign=campaign, trials=trials, statements=(statement,), claims=(claim,))]
     )

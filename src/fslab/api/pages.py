@@ -7,9 +7,9 @@ from pathlib import Path
 
 from fslab.analysis.groups import headline_metrics
 from fslab.api.claims import of_campaign
-from fslab.claims.model import ClaimAnswer, PublishedTable
-from fslab.claims.verdict_words import claim_verdict_words
+from fslab.claims.model import EvaluatedClaim, PublishedTable
 from fslab.errors import FslabError
+from fslab.explain.statement import Explanation
 from fslab.explain.statements import all_statements, evidence_of
 from fslab.record import TrialRecord
 from fslab.report import paper
@@ -18,7 +18,7 @@ from fslab.report.figures import files
 from fslab.report.figures.ratios import PrintedRatio, PrintedTable
 from fslab.report.page import assemble, compare, render
 from fslab.report.page.assemble import CampaignSource
-from fslab.report.page.model import Page, PageClaim, PageStatement
+from fslab.report.page.model import Page
 from fslab.report.page.render import LivePage
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
@@ -92,7 +92,9 @@ def tables_of(campaigns: Sequence[Campaign], store: Store, *, latex: bool) -> st
     return "\n".join(write(build(campaign, store.trials(campaign.id))) for campaign in campaigns)
 
 
-def publication(campaign: Campaign, store: Store) -> tuple[tuple[PageClaim, ...], tuple[PrintedTable, ...]]:
+def publication(
+    campaign: Campaign, store: Store
+) -> tuple[tuple[EvaluatedClaim, ...], tuple[PrintedTable, ...]]:
     """Return the study's claims, evaluated by its published figures and by the campaign's trials, and the tables of
     published figures of which some were measured."""
     if not any(key in campaign.study_source for key in ("claims:", "published:")):
@@ -101,17 +103,9 @@ def publication(campaign: Campaign, store: Store) -> tuple[tuple[PageClaim, ...]
         found = of_campaign(campaign, store)
     except FslabError:
         return (), ()
-    claims = tuple(
-        PageClaim(
-            says=each.says,
-            published=_verdict(each.published, printed=True),
-            verdict=_verdict(each.measured, printed=False),
-            evidence=each.measured.words if each.measured else "",
-        )
-        for each in found.claims
-    )
     tables = [_printed(table) for table in found.tables]
-    return claims, tuple(table for table in tables if any(each.measured is not None for each in table.ratios))
+    measured = (table for table in tables if any(each.measured is not None for each in table.ratios))
+    return found.claims, tuple(measured)
 
 
 def _printed(table: PublishedTable) -> PrintedTable:
@@ -135,19 +129,7 @@ def _printed(table: PublishedTable) -> PrintedTable:
 
 def statements(
     campaign: Campaign, trials: Sequence[TrialRecord], traced: Sequence[TrialRecord]
-) -> tuple[PageStatement, ...]:
+) -> tuple[Explanation, ...]:
     """Return the explanations for the cells, from the kernel's counters; those with the most weight first."""
     found = all_statements(evidence_of(campaign.cells, trials, traced))
-    return tuple(
-        PageStatement(
-            says=each.text,
-            about=f"{each.workload} on {each.stack}",
-            sure=each.certainty.value,
-            evidence=(*map(str, each.figures), f"falsified if: {each.refuted_by}"),
-        )
-        for each in sorted(found, key=lambda statement: -statement.weight)[:MOST]
-    )
-
-
-def _verdict(answer: ClaimAnswer | None, *, printed: bool) -> str:
-    return "not printed" if answer is None else claim_verdict_words(answer, printed=printed)
+    return tuple(sorted(found, key=lambda statement: -statement.weight)[:MOST])

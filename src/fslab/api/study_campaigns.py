@@ -1,8 +1,9 @@
 """The campaigns of a study in a store, and checks of the names of what a user chooses in them."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from fslab.campaign.liveness import as_it_is
 from fslab.errors import NotStoredError, StoreError, UsageError, nearest
 from fslab.names import study_id
 from fslab.record import TrialRecord
@@ -42,6 +43,15 @@ def last_campaign(store: Store, wanted: str) -> Campaign:
             raise
         hint = f"run it: fslab run {wanted}"
         raise StoreError(f"no campaign of study '{study_id(wanted)}'", where=store.path, hint=hint) from error
+
+
+def list_campaigns(store: Store) -> list[tuple[Campaign, int]]:
+    """Return all campaigns of a store with their actual status and number of trials, oldest first."""
+    found, counts = [], store.counts()
+    for campaign in store.campaigns():
+        with suppress(NotStoredError):  # deleted since the line above
+            found.append((as_it_is(campaign, store), counts.get(campaign.id, 0)))
+    return found
 
 
 def campaigns_of(store: Store, study: str | None) -> list[Campaign]:

@@ -76,22 +76,21 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from fslab.campaign.liveness import as_it_is
+    from fslab.api.study_campaigns import list_campaigns
 
-    counts = store.counts()
     rows: list[dict[str, Any]] = [
         {
             "campaign": campaign.id,
             "name": campaign.name,
             "note": campaign.note,
             "study": campaign.study_id,
-            "status": as_it_is(campaign, store).status.value.replace("_", " "),
-            "trials": counts.get(campaign.id, 0),
+            "status": campaign.status.value.replace("_", " "),
+            "trials": trials,
             "planned": campaign.planned()[0],
             "planned_most": campaign.planned()[1],
             "title": campaign.study_title,
         }
-        for campaign in store.campaigns()
+        for campaign, trials in list_campaigns(store)
     ]
     if as_json:
         print_json(rows)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -17,6 +16,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from fslab.api import comparisons, pages
+from fslab.api.study_campaigns import list_campaigns
 from fslab.campaign.liveness import as_it_is
 from fslab.errors import (
     AmbiguousNameError,
@@ -82,16 +82,7 @@ class Pages:
     def listing(self, _request: Request) -> Response:
         """Return the list of all campaigns, newest first."""
         with Store.open(self.url, create=False) as store:
-            rows, counts = [], store.counts()
-            for campaign in reversed(store.campaigns()):
-                with suppress(NotStoredError):  # deleted since the line above
-                    rows.append(
-                        render.Listed(
-                            id=campaign.id, title=campaign.study_title, begun=campaign.created,
-                            cells=len(campaign.cells), trials=counts.get(campaign.id, 0),
-                            status=_words(as_it_is(campaign, store).status),
-                        )
-                    )  # fmt: skip
+            rows = list_campaigns(store)[::-1]
             return HTMLResponse(render.listing(rows, str(store.path), fleet=store.is_shared))
 
     def fleet(self, _request: Request) -> Response:

@@ -1,6 +1,6 @@
 """Builds a page from campaigns, their trials, and statements and claims about them. Pure.
 
-Statements (``PageStatement``) and claims (``PageClaim``) are arguments. This module must not search for any.
+Statements and claims are arguments. This module must not search for any.
 """
 
 import statistics
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from fslab import __version__
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
 from fslab.analysis.usability import is_usable
+from fslab.claims.model import EvaluatedClaim
+from fslab.explain.statement import Explanation
 from fslab.record import TrialRecord
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
@@ -19,7 +21,7 @@ from fslab.report.figures import heat as heat_figure
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
 from fslab.report.page import heat, method, sections, sweeps
-from fslab.report.page.model import Page, PageClaim, PageComparison, PageStatement, Part, Section
+from fslab.report.page.model import Page, PageComparison, Part, Section
 from fslab.report.page.packing import Packer
 from fslab.report.words import line, slices_words
 from fslab.store.campaign import Campaign
@@ -40,8 +42,8 @@ class CampaignSource:
     campaign: Campaign
     trials: Sequence[TrialRecord]
     large: str | None = None
-    statements: tuple[PageStatement, ...] = ()
-    claims: tuple[PageClaim, ...] = ()
+    statements: tuple[Explanation, ...] = ()
+    claims: tuple[EvaluatedClaim, ...] = ()
     printed: tuple[ratios.PrintedTable, ...] = ()
 
 

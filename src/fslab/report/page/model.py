@@ -3,29 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fslab.claims.model import EvaluatedClaim
+from fslab.explain.statement import Explanation
+from fslab.record import Command
 from fslab.report.conclusion import Conclusion
 from fslab.report.figures import Figure
 from fslab.report.model import Report, Row
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PageStatement:
-    """An explanation: one sentence, its evidence line by line, and its certainty (``sure``)."""
-
-    says: str
-    about: str = ""
-    sure: str = ""
-    evidence: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PageClaim:
-    """A claim of the study: the sentence, the published verdict, the verdict on this machine, and its evidence."""
-
-    says: str
-    published: str
-    verdict: str
-    evidence: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,15 +63,6 @@ class PageTable:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PageCommand:
-    """A command as it was run, ready to be pasted."""
-
-    stage: str
-    line: str
-    duration: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class RawOutput:
     """Output of a tool in one trial. ``packed``: gzip in base64. ``left_out``: size of what was cut from its end."""
 
@@ -108,7 +82,7 @@ class Recipe:
 
     stack: str
     options: str
-    commands: tuple[PageCommand, ...]
+    commands: tuple[Command, ...]
     raw: tuple[RawOutput, ...]
     no_room: int = 0
 
@@ -146,8 +120,8 @@ class Part:
     order: tuple[Figure, ...]
     method: tuple[PageTable, ...]
     study: str
-    statements: tuple[PageStatement, ...] = ()
-    claims: tuple[PageClaim, ...] = ()
+    statements: tuple[Explanation, ...] = ()
+    claims: tuple[EvaluatedClaim, ...] = ()
     published: tuple[Figure, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 

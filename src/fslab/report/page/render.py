@@ -6,10 +6,10 @@ Text from a study, a tool or a machine must stay text: every template escapes it
 import contextlib
 import json
 import os
+import shlex
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 from importlib import metadata, resources
 from pathlib import Path
@@ -19,6 +19,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from fslab import outputs
+from fslab.claims.model import ClaimAnswer
+from fslab.claims.verdict_words import NOT_PRINTED, claim_verdict_words
 from fslab.errors import FslabError
 from fslab.names import study_id
 from fslab.report.changes import ShownChange
@@ -27,6 +29,7 @@ from fslab.report.figures.files import VEGA_LITE
 from fslab.report.figures.styles import StackStyles
 from fslab.report.page.model import HeatRow, Page, Part
 from fslab.report.page.packing import packed
+from fslab.store.campaign import Campaign
 from fslab.store.fleet_values import AssignmentSummary, FleetSchedule, MemberMachine
 from fslab.units import format_duration
 
@@ -48,20 +51,8 @@ class LivePage:
     known: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Listed:
-    """A campaign in the list of all campaigns."""
-
-    id: str
-    title: str
-    begun: datetime
-    status: str
-    cells: int
-    trials: int
-
-
-def listing(rows: Sequence[Listed], store: str, *, fleet: bool = False) -> str:
-    """Return the list of campaigns, from which a user selects those to compare.
+def listing(rows: Sequence[tuple[Campaign, int]], store: str, *, fleet: bool = False) -> str:
+    """Return the list of campaigns with their numbers of trials, from which a user selects those to compare.
 
     ``store``: where they are stored. ``fleet``: whether the store is also that of a fleet.
     """
@@ -191,7 +182,9 @@ def _environment() -> Environment:
     environment.filters["breaks"] = _breaks
     environment.filters["duration"] = format_duration
     environment.filters["minute"] = lambda moment: f"{moment:%Y-%m-%d %H:%M}"
+    environment.filters["shell"] = shlex.join
     environment.filters["study_id"] = study_id
+    environment.filters["verdict"] = _verdict
     environment.globals |= {
         "css": static("report.css"),
         "light": _css_variables(dark=False),
@@ -204,6 +197,10 @@ def _json(value: Mapping[str, Any]) -> Markup:
     """Return JSON for a script element. Escapes ``<``, which could end the element."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))  # noqa: S704
+
+
+def _verdict(answer: ClaimAnswer | None, *, printed: bool = False) -> str:
+    return NOT_PRINTED if answer is None else claim_verdict_words(answer, printed=printed)
 
 
 def _breaks(options: str) -> Markup:

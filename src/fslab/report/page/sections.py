@@ -1,6 +1,5 @@
 """Builds one section per workload of a page: its tables, figures, commands and raw output. Pure."""
 
-import shlex
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,9 +11,9 @@ from fslab.report.figures import Figure, costs, over_time, points, requests
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report, Row, StackColumn, Summary
 from fslab.report.page import heat, observed
-from fslab.report.page.model import PageCell, PageCommand, PageTable, Recipe, Section
+from fslab.report.page.model import PageCell, PageTable, Recipe, Section
 from fslab.report.page.packing import Packer
-from fslab.units import Direction, Unit, format_duration, format_value
+from fslab.units import Direction, Unit, format_value
 
 # Kernel counter → heading of its row. A page shows the counters whose values are known.
 COUNTED = {
@@ -198,14 +197,7 @@ class SectionBuilder:
             yield Recipe(
                 stack=stack.label,
                 options=_options(stack),
-                commands=tuple(
-                    PageCommand(
-                        stage=command.stage,
-                        line=shlex.join(command.argv),
-                        duration="" if command.duration_s is None else format_duration(command.duration_s),
-                    )
-                    for command in shown.provenance.commands
-                ),
+                commands=shown.provenance.commands,
                 raw=raw,
                 no_room=self.packer.skipped - before,
             )
