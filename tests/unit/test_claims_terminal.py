@@ -8,7 +8,6 @@ import pytest
 from rich.console import Console
 from tests.unit.claimed import cell, claim, noisy, steady, trials
 
-from fslab.claims import terminal
 from fslab.claims.agreement import agreement
 from fslab.claims.build import judged, tables
 from fslab.claims.evaluate import Evaluator
@@ -18,6 +17,7 @@ from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 from fslab.claims.verdict_words import summaries
+from fslab.report import claims_terminal as terminal
 
 EXT4, XFS, REISER4 = (cell(name) for name in ("ext4", "xfs", "reiser4"))
 CSV = """\

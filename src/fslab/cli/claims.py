@@ -41,7 +41,7 @@ def claims(
             another one.
     """
     from fslab.api import claims as api
-    from fslab.claims import terminal
+    from fslab.report import claims_terminal
 
     if beside is not None:
         if published:
@@ -52,7 +52,7 @@ def claims(
         if as_json:
             print_json({"a": names[0], "b": names[1], **agreement.model_dump(mode="json")})
         else:
-            terminal.show_agreement(agreement, names, console())
+            claims_terminal.show_agreement(agreement, names, console())
         return
     found = api.verdicts(target, store, published_only=published)
     if as_json:
@@ -62,4 +62,4 @@ def claims(
         document["counts"]["tested"] = found.tested
         print_json(document)
         return
-    terminal.show(found, console())
+    claims_terminal.show(found, console())

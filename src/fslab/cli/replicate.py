@@ -138,9 +138,9 @@ def _print(made: Sequence[Replication], write: Path | None, *, as_json: bool) ->
 
 
 def _show(made: Replication) -> None:
-    from fslab.claims import terminal
+    from fslab.report import claims_terminal
 
-    terminal.show(made.verdicts, console())
+    claims_terminal.show(made.verdicts, console())
     page = made.page
     say("")
     for reason in page.reasons:

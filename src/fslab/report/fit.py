@@ -12,7 +12,7 @@ from rich.text import Text
 from fslab.report import cells
 from fslab.report.model import Report, Row, StackColumn
 
-INDENT = "  "
+INDENT = 2
 NARROWEST = 20
 
 _CLAUSE = re.compile(
@@ -22,16 +22,16 @@ _CLAUSE = re.compile(
 UNLIMITED = 10_000
 
 
-def lines_of(text: str, width: int) -> list[str]:
-    """Wrap a text to ``width`` columns. All lines but the first are indented further."""
-    indent = " " * (len(text) - len(text.lstrip(" "))) + INDENT
+def lines_of(text: str, width: int, hang: int | None = None) -> list[str]:
+    """Wrap a text to ``width`` columns. All lines but the first are indented by ``hang``, or further than the first."""
+    indent = " " * (len(text) - len(text.lstrip(" ")) + INDENT if hang is None else hang)
     return textwrap.wrap(
         text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
 
 
-def wrapped(text: str, width: int, *, style: str = "") -> Text:
-    return Text("\n".join(lines_of(text, max(width, NARROWEST))), style=style)
+def wrapped(text: str, width: int, *, style: str = "", hang: int | None = None) -> Text:
+    return Text("\n".join(lines_of(text, max(width, NARROWEST), hang)), style=style)
 
 
 def with_hint(what: str, hint: str | None, width: int, *, most: int = 2) -> str:
