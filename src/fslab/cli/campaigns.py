@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fslab.cli.common import CampaignArgument, NeededCampaignArgument, StoreOption, YesOption, say
+from fslab.cli.common import CampaignArgument, NeededCampaignArgument, StoreOption, YesOption, open_store, say
 from fslab.errors import BusyError, StoreError, StoreLostError, UsageError
 from fslab.units import counted
 
@@ -22,9 +22,7 @@ def name(campaign: NeededCampaignArgument, name: str, *, store: StoreOption = No
     Parameters:
         name: The new name; '' removes the name.
     """
-    from fslab.store.store import Store
-
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         found = opened.name_campaign(campaign, name or None)
     say(f"{found} is called '{name}'" if name else f"{found} has no name")
 
@@ -35,9 +33,7 @@ def note(campaign: CampaignArgument = "last", text: str | None = None, *, store:
     Parameters:
         text: The new note; '' removes the note; default: show the note.
     """
-    from fslab.store.store import Store
-
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         if text is not None:
             opened.note_campaign(campaign, text or None)
         found = opened.campaign(campaign)
@@ -60,9 +56,7 @@ def delete(
         campaigns: Complete ids or names; not 'last', and no beginnings of ids.
         force: Also those that run elsewhere according to the store.
     """
-    from fslab.store.store import Store
-
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         found = {}  # by id: two words may mean one campaign
         for wanted in campaigns:
             entry = opened.entry(wanted)  # not the campaign: one that cannot be read can be deleted, too

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from fslab.store.store import Store
     from fslab.study.model import Study
 
 
@@ -134,6 +135,13 @@ class StudyChanges:
         from fslab import load
 
         return load(study, self.settings(*more), allow_paths=self.allow_path or ())
+
+
+def open_store(url: str | None, *, create: bool = False) -> Store:
+    """Open the store of the results. StoreError if it does not exist, unless ``create``."""
+    from fslab.store.store import Store
+
+    return Store.open(url, create=create)
 
 
 def option_value(parse: Callable[[str], T], text: str, option: str) -> T:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fslab.cli import consent
-from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, print_json, say
+from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, open_store, print_json, say
 from fslab.cli.run_options import given, options_of
 from fslab.errors import UsageError
 
@@ -78,10 +78,9 @@ def explain(
         every --all: Show every cell with every explanation and its counters.
     """
     from fslab.api.explanations import chosen, evidence_of
-    from fslab.store.store import Store
 
     more.check()
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         found = opened.campaign(campaign)
         shown = found.settings.ablation
         if shown is not None and more.ablate:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fslab.cli.common import CampaignArgument, StoreOption
+from fslab.cli.common import CampaignArgument, StoreOption, open_store
 from fslab.store.export import Format
 
 
@@ -21,14 +21,13 @@ def export(
     """
     from fslab.errors import UsageError
     from fslab.store.export import export as write
-    from fslab.store.store import Store
 
     form = form or _format_of(output)
     if form is Format.PARQUET and output is None:
         raise UsageError(
             "Parquet needs a file", where="--format parquet", hint="name one: --output trials.parquet"
         )
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         write(opened, opened.campaign(campaign).id, form, output)
 
 

@@ -8,6 +8,7 @@ from fslab.cli.common import (
     ShownMetricsOption,
     StoreOption,
     console,
+    open_store,
     print_json,
     say,
 )
@@ -74,9 +75,8 @@ def results(
         each: Show the ratio on each machine as well.
     """
     from fslab.api import comparisons
-    from fslab.store.store import Store
 
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         found = comparisons.fleet_of(
             opened, study, against=against, workloads=workload or [], metrics=metric or []
         )
@@ -102,9 +102,8 @@ def changes(
     """
     from fslab.api import comparisons
     from fslab.report.changes import changes, summary
-    from fslab.store.store import Store
 
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         found = comparisons.histories_of_machines(opened, study)
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])

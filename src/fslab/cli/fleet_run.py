@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from fslab.cli import fleet_status
-from fslab.cli.common import console, print_json, say
+from fslab.cli.common import console, open_store, print_json, say
 from fslab.errors import InterruptedBySignal, ToolFailedError
 from fslab.units import counted
 
@@ -33,9 +33,8 @@ def run(
     machine has a trial."""
     from fslab.fleet import starting, watching
     from fslab.store.fleet import FleetStore
-    from fslab.store.store import Store
 
-    with Store.open(store) as opened:
+    with open_store(store, create=True) as opened:
         fleet = FleetStore(opened)
         ready, left_out = starting.chosen(fleet.machines(), chosen.machines or [])
         for left, why in left_out.items():

@@ -6,12 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
 
 from fslab.cli import run_options
-from fslab.cli.common import (
-    StoreOption,
-    StudyChanges,
-    option_value,
-    say,
-)
+from fslab.cli.common import StoreOption, StudyChanges, open_store, option_value, say
 from fslab.errors import UsageError
 
 EPILOG = """\b
@@ -54,14 +49,13 @@ def schedule(
     from fslab.names import word
     from fslab.store.fleet import FleetStore
     from fslab.store.fleet_values import FleetSchedule
-    from fslab.store.store import Store
 
     named = run_options.named(study, "fleet schedule")
     loaded = changes.load(named, *run_options.Repeats(trials=trials).settings())
     chosen = option_value(word, name or loaded.id, "--name")
     value = starting.assigned(loaded, named, budget_s=run_options.seconds(budget))
     every_s = _every(every)
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         fleet = FleetStore(opened)
         made = FleetSchedule(
             name=chosen, study=value, machines=tuple(machines or ()), spread=spread, every_s=every_s,
@@ -78,9 +72,8 @@ def unschedule(name: str, *, store: StoreOption = None) -> None:
         name NAME: As fslab fleet status shows it.
     """
     from fslab.store.fleet import FleetStore
-    from fslab.store.store import Store
 
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         if not FleetStore(opened).unschedule(name):
             raise UsageError(f"no schedule '{name}'", where="NAME", hint="fslab fleet status lists them")
     say(f"schedule {name} removed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
+from fslab.cli.common import JsonOption, StoreOption, console, open_store, print_json, say
 from fslab.errors import UsageError
 from fslab.units import counted
 
@@ -21,9 +21,8 @@ def status(run: str | None = None, *, store: StoreOption = None, as_json: JsonOp
         run [RUN]: Show how far this run is. Default: all unfinished runs.
     """
     from fslab.store.fleet import FleetStore
-    from fslab.store.store import Store
 
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         fleet = FleetStore(opened)
         machines, schedules = fleet.machines(), fleet.schedules()
         found = fleet.summaries(run=run)
@@ -63,9 +62,8 @@ def cancel(run: str, *, store: StoreOption = None) -> None:
         run RUN: As fslab run --fleet and fslab fleet status print it.
     """
     from fslab.store.fleet import FleetStore
-    from fslab.store.store import Store
 
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         fleet = FleetStore(opened)
         if not fleet.summaries(run=run):
             raise UsageError(f"no run '{run}'", where="RUN", hint="fslab fleet status")
@@ -82,9 +80,8 @@ def forget(machine: str, *, store: StoreOption = None) -> None:
         machine MACHINE: Name of a machine that is gone.
     """
     from fslab.store.fleet import FleetStore
-    from fslab.store.store import Store
 
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         if not FleetStore(opened).forget(machine):
             raise UsageError(
                 f"no machine '{machine}' that is gone",

@@ -7,6 +7,7 @@ from fslab.cli.common import (
     ShownMetricsOption,
     StoreOption,
     console,
+    open_store,
     print_json,
 )
 
@@ -46,9 +47,8 @@ def history(
         machine HOST: Host name of a machine. Default: that of the last campaign.
     """
     from fslab.api import comparisons
-    from fslab.store.store import Store
 
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         found = comparisons.history_of(opened, study, stack or [], workload or [], metric or [], machine)
     if as_json:
         print_json(found.model_dump(mode="json"))

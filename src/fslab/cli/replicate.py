@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
+from fslab.cli.common import JsonOption, StoreOption, console, open_store, print_json, say
 from fslab.errors import ToolFailedError, UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ def replicate(
             in the table, other studies keep their lines.
     """
     from fslab.api.study_campaigns import naming
-    from fslab.store.store import Store
 
     if every and studies:
         raise UsageError(
@@ -64,7 +63,7 @@ def replicate(
         studies = _names(studies, every=every)
     failed: list[str] = []
     studies = studies or ["last"]
-    with naming(studies[0]), Store.open(store, create=run) as opened:
+    with naming(studies[0]), open_store(store, create=run) as opened:
         if run:
             made, failed = _run(studies, opened, write)
         else:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fslab import names, outputs
-from fslab.cli.common import StoreOption, say
+from fslab.cli.common import StoreOption, open_store, say
 from fslab.errors import UsageError
 from fslab.units import counted
 
@@ -63,11 +63,10 @@ def report(
     """
     from fslab.api.pages import html_of, page_of, tables_of
     from fslab.campaign.liveness import as_it_is
-    from fslab.store.store import Store
 
     check_name(output, form)
     wanted = campaigns or ["last"]
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         chosen = [as_it_is(opened.campaign(name), opened) for name in wanted]
         if len({campaign.id for campaign in chosen}) < len(chosen):
             raise UsageError("a campaign is named twice", where=" ".join(wanted), hint="name each once")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, print_json
+from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, open_store, print_json
 
 if TYPE_CHECKING:
     from fslab.api.results import CampaignResults
@@ -32,9 +32,7 @@ def results(
         baseline STACK: Compare each stack with STACK (a name or a file system) instead of with the best of each row.
         notes: Print each warning in full: its evidence, where it applies, what to do.
     """
-    from fslab.store.store import Store
-
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         if listing:
             _show_campaigns(opened, as_json=as_json)
             return

@@ -12,14 +12,7 @@ import typer
 
 from fslab.cli import consent, fleet_run, run_options
 from fslab.cli import report as reports
-from fslab.cli.common import (
-    JsonOption,
-    StoreOption,
-    StudyChanges,
-    console,
-    print_json,
-    say,
-)
+from fslab.cli.common import JsonOption, StoreOption, StudyChanges, console, open_store, print_json, say
 from fslab.errors import InterruptedBySignal, ToolFailedError
 from fslab.units import counted
 
@@ -96,11 +89,10 @@ def run(
     undo_leftovers(quiet=quiet or as_json)
     from fslab.campaign import launch
     from fslab.cli import live
-    from fslab.store.store import Store
 
     agreed = consent.of_user(allowed=allowed.allow_commands, kernel=changes.kernel, modules=changes.modules)
     conditions = launch.RunConditions(consent=agreed, wipe=allowed.devices, tell=partial(say, err=True))
-    with Store.open(store, create=not resume) as opened:
+    with open_store(store, create=not resume) as opened:
         if resume:
             campaign = _to_resume(study, repeats, opened, conditions)
         else:

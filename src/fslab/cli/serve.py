@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli.common import StoreOption, say
+from fslab.cli.common import StoreOption, open_store, say
 from fslab.errors import InterruptedBySignal, UsageError
 
 EPILOG = """\b
@@ -36,9 +36,8 @@ def serve(
         name HOST: Another host name that browsers may use for this server. Repeatable.
     """
     from fslab.serve import server
-    from fslab.store.store import Store
 
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         if not opened.campaigns():
             say(f"{opened.path} has no campaign yet; the first is shown when it starts", err=True)
     try:

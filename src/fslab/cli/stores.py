@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli.common import JsonOption, StoreOption, YesOption, option_value, print_json, say
+from fslab.cli.common import JsonOption, StoreOption, YesOption, open_store, option_value, print_json, say
 from fslab.cli.option_groups import App
 from fslab.errors import StoreError, UsageError
 from fslab.units import counted
@@ -38,10 +38,9 @@ def copy(source: str, target: str, campaigns: list[str] | None = None, *, json: 
         target TO: The store to copy to; created if it does not exist.
         campaigns [CAMPAIGN]...: Ids or names; default: all campaigns of FROM.
     """
-    from fslab.store.store import Store
     from fslab.store.transfer import copy_campaign
 
-    with Store.open(source, create=False) as reading, Store.open(target) as writing:
+    with open_store(source) as reading, open_store(target, create=True) as writing:
         if reading.path == writing.path:
             raise UsageError(
                 "FROM and TO are the same store", where=reading.path, hint="name two different stores"
@@ -71,9 +70,8 @@ def check(store: StoreOption = None, json: JsonOption = False) -> None:
     The file of an SQLite store is checked too. Changes nothing. Exit status 7 if there is any fault.
     """
     from fslab.store.integrity import check_campaigns, database_faults
-    from fslab.store.store import Store
 
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         faults = database_faults(opened)
         checked = list(check_campaigns(opened))
         place = opened.path
@@ -121,11 +119,10 @@ def prune(
         dry_run: Show what would be deleted; delete nothing.
     """
     from fslab.api import retention
-    from fslab.store.store import Store
     from fslab.units import parse_duration
 
     age_s = option_value(parse_duration, older_than, "--older-than")
-    with Store.open(store, create=False) as opened:
+    with open_store(store) as opened:
         found = retention.outdated(opened, older_than_s=age_s, keep=keep, studies=study or ())
         counts = opened.counts()
         for campaign in found:
@@ -165,11 +162,10 @@ def grant(*, measuring: str | None = None, reading: str | None = None, store: St
         reading ROLE: May read everything, and write nothing.
     """
     from fslab.store import roles
-    from fslab.store.store import Store
 
     if measuring is None and reading is None:
         raise UsageError("no role given", hint="--measuring ROLE or --reading ROLE")
-    with Store.open(store) as opened:
+    with open_store(store, create=True) as opened:
         roles.grant(opened, measuring=measuring, reading=reading)
     for role, may in ((measuring, "measure"), (reading, "read")):
         if role is not None:
