@@ -75,6 +75,21 @@ def test_all_run_to_their_ends_and_never_two_at_once(
         assert ended <= began
 
 
+def test_who_keeps_the_turns_runs_before_other_programs_and_its_tools_do_not(
+    turn: Callable[..., SlicedRun], tmp_path: Path
+) -> None:
+    """At a load of 14 on two CPUs, slices of 20 ms took 24 to 27 ms without this, and 21 to 25 ms with it at 18."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    before, seen, said = os.sched_getscheduler(0), set(), tmp_path / "policy"
+    program = f"import os; open({str(said)!r}, 'w').write(str(os.sched_getscheduler(0)))"
+    one = turn(WORK, look=lambda: seen.add(os.sched_getscheduler(0)))
+    take_turns([one, turn(program)], slice_s=0.05, seed=1)
+    assert seen == {os.SCHED_RR | os.SCHED_RESET_ON_FORK}
+    assert said.read_text() == str(os.SCHED_OTHER)
+    assert os.sched_getscheduler(0) == before
+
+
 def test_a_tool_that_works_is_frozen_at_once_while_others_start(
     turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

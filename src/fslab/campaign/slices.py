@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from fslab.errors import FslabError
-from fslab.system import freezer, proc, sysfs
+from fslab.system import freezer, priority, proc, sysfs
 
 # How long a tool may run before its first slice: until it does I/O or makes an entry in the workload's directory, so
 # that no start is in a slice.
@@ -226,17 +226,18 @@ def take_turns(turns: Sequence[SlicedRun], *, slice_s: float, seed: int) -> None
     together. ``seed``: of the order of the slices.
     """
     drawn = random.Random(f"{seed}:slices")  # noqa: S311 - an order, no secret
-    for turn in turns:
-        _guarded(turn, turn.begin)
-    while [turn for turn in turns if turn.error is None and not _guarded(turn, turn.has_begun)]:
-        time.sleep(START_EVERY_S)
-    while left := [turn for turn in turns if not turn.is_over]:
-        order = drawn.sample(left, len(left))
-        for turn in (*order, *reversed(order)):
-            if not turn.is_over:
-                _guarded(turn, lambda turn=turn: turn.slice(slice_s))  # type: ignore[misc]
-    for turn in turns:
-        _guarded(turn, lambda turn=turn: turn.halt(False))  # type: ignore[misc]
+    with priority.timely():  # else slices last as long as other programs keep the CPU
+        for turn in turns:
+            _guarded(turn, turn.begin)
+        while [turn for turn in turns if turn.error is None and not _guarded(turn, turn.has_begun)]:
+            time.sleep(START_EVERY_S)
+        while left := [turn for turn in turns if not turn.is_over]:
+            order = drawn.sample(left, len(left))
+            for turn in (*order, *reversed(order)):
+                if not turn.is_over:
+                    _guarded(turn, lambda turn=turn: turn.slice(slice_s))  # type: ignore[misc]
+        for turn in turns:
+            _guarded(turn, lambda turn=turn: turn.halt(False))  # type: ignore[misc]
 
 
 def written_bytes(devices: Sequence[str]) -> int:
