@@ -16,7 +16,8 @@ from fslab.cell import Scalar
 from fslab.units import parse_duration, parse_size
 from fslab.workloads import Parameters
 from fslab.workloads._fio_amounts import scaled
-from fslab.workloads._fio_file_reading import MOST_JOBS, JobFile, JobSection, read_jobs, refusal
+from fslab.workloads._fio_file_reading import MOST_JOBS, JobFile, read_jobs, refusal
+from fslab.workloads._fio_job_checks import JobSection
 from fslab.workloads._fio_objections import spelled
 from fslab.workloads._fio_options import LEFT_OUT, directions, writes_through, writes_zeros
 from fslab.workloads._fio_parameters import VARIABLES, mistake

@@ -1,19 +1,17 @@
 """Reads the text of a job file of fio: its sections, and everything in it that cannot run, each with its line. Pure.
 
-Files that it includes are pasted into the text when the study is loaded (``with_includes``), between two comments that
-keep their names and lines.
+Files that it includes are pasted into the text when the study is loaded (``_fio_includes``). ``_fio_job_checks`` says
+what does not fit together.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import chain
-from pathlib import PurePosixPath
 from posixpath import normpath
 
-from fslab.errors import FslabError
 from fslab.units import parse_duration, parse_size
-from fslab.workloads import SECTOR_BYTES
+from fslab.workloads._fio_includes import BEGIN, INCLUDE, placed_lines
+from fslab.workloads._fio_job_checks import JobSection, Options, refusals_of
 from fslab.workloads._fio_objections import COUNTS, objection
 from fslab.workloads._fio_options import (
     ALIASES,
@@ -22,20 +20,11 @@ from fslab.workloads._fio_options import (
     LEFT_OUT,
     ORDER,
     SYNC_ENGINES,
-    ZONES,
-    directions,
-    only_verifies,
 )
-from fslab.workloads._fio_places import file_names, number, one_file, size_in_bytes
-from fslab.workloads._fio_requests import LARGEST_OF, request_of
 
 MOST_JOBS = 32
-_MOST_NESTED = 10
-_MOST_CHARACTERS = 1 << 20
-_FROM, _END = ";; fslab: from ", ";; fslab: end"
 _SECTION = re.compile(r"\[([^\[\]/$`\\.][^\[\]/$`\\]*)\]")
 _SET_UP = re.compile(r"(?m)^.+: \(g=\d+\): rw=.*")
-_INCLUDE = re.compile(r"\s*include[ \t]+(\S.*?)\s*")
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 # To fio, unless ``kb_base`` is set, KiB are 1000 bytes and kB are 1024: fio(1), "Parameter types".
 _DECIMAL_SIZE = re.compile(r"(?<![\w.])(\d+)([kmgtp])ib(?!\w)", re.IGNORECASE)
@@ -43,7 +32,6 @@ _DECIMAL_SIZE = re.compile(r"(?<![\w.])(\d+)([kmgtp])ib(?!\w)", re.IGNORECASE)
 _FRACTION = re.compile(r"\d\.\d")
 # The longest name of a file has 255 bytes: fio adds the numbers of a process and of a file to the job's name.
 _LONGEST_NAME_BYTES = 240
-_SIZES = frozenset({"size", "filesize", "nrfiles", "filename", "rw", "bs"})  # with LARGEST_OF
 _AMOUNTS = frozenset(
     {
         "size", "io_size", "filesize", "bs", "bsrange", "bssplit", "offset", "offset_increment", "rate", "runtime",
@@ -56,17 +44,6 @@ _FILE_NAMES = frozenset({"filename", "filename_format"})
 _FREE_TEXT = _FILE_NAMES | {"description"}
 _VALUED = _AMOUNTS | _FREE_TEXT | COUNTS | {"rw", "ioengine", "verify", "wait_for"}
 _GLOBAL = "global"
-
-Options = dict[str, str | None]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JobSection:
-    """A job: its name, where it begins, and all options that apply to it, by fio's names. None: without a value."""
-
-    name: str
-    place: str
-    options: Options
 
 
 @dataclass(kw_only=True, slots=True)
@@ -96,37 +73,10 @@ class JobFile:
         return self.sections[done % len(self.sections)].place if known else None
 
 
-def with_includes(name: str, text: str, read: Callable[[str], str], _nested: int = 0) -> str:
-    """Return the text with the files that it includes in their places. ``read`` returns the text of a file by its path
-    from the directory of the job file. Raises FslabError, with file and line, for a file that cannot be included."""
-    lines: list[str] = []
-    characters = 0
-    for at, line in enumerate(text.split("\n"), start=1):
-        found = _INCLUDE.fullmatch(re.split("[;#]", line, maxsplit=1)[0])
-        new = [line] if found is None else _included(f"{name}:{at}", name, found[1], read, _nested)
-        lines += new
-        characters += sum(len(each) + 1 for each in new)
-        if characters > _MOST_CHARACTERS:
-            raise FslabError(f"{name}: with the files that it includes, it is longer than 1 MiB")
-    return "\n".join(lines)
-
-
-def _included(place: str, name: str, written: str, read: Callable[[str], str], nested: int) -> list[str]:
-    if nested == _MOST_NESTED:
-        raise FslabError(f"{place}: includes are nested more than {_MOST_NESTED} deep")
-    path = str(PurePosixPath(name).parent / written)
-    try:
-        inner = read(path)
-    except FslabError as error:
-        what = f"include {written}: {error.what}; put the file there, or paste its lines"
-        raise FslabError(f"{place}: {what}") from error
-    return [f"{_FROM}{path}", with_includes(path, inner, read, nested + 1), _END]
-
-
 def read_jobs(name: str, text: str, *, given: frozenset[str], variables: Mapping[str, str]) -> JobFile:
     """Return what the file contains. Options that are ``given`` beside the file are not read from it."""
     reader = _Reader(given=given, variables=variables)
-    for place, line in _lines(name, text):
+    for place, line in placed_lines(name, text):
         reader.read(place, line)
     found = reader.found
     if not found.sections and not found.refused:
@@ -136,7 +86,9 @@ def read_jobs(name: str, text: str, *, given: frozenset[str], variables: Mapping
             f"{name}: has {len(found.sections)} jobs, at most {MOST_JOBS} are possible: split it"
         )
     found.refused += [
-        why for index, _ in enumerate(found.sections) for why in _of_job(found.sections, index, given)
+        why
+        for index, section in enumerate(found.sections)
+        for why in refusals_of(section, found.sections[:index], given)
     ]
     found.refused.sort(key=_by_line)
     return found
@@ -145,25 +97,6 @@ def read_jobs(name: str, text: str, *, given: frozenset[str], variables: Mapping
 def _by_line(refused: str) -> tuple[str, int]:
     place = re.match(r"(.*?):(\d+): ", refused)
     return (place[1], int(place[2])) if place else ("", 0)
-
-
-def _lines(name: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield each line, without comments, with its place. A marker of an included file has no place."""
-    within = [(name, 0)]
-    for line in text.split("\n"):
-        if line.startswith(_FROM):
-            within.append((line.removeprefix(_FROM), 0))
-            yield "", _FROM
-            continue
-        if line == _END and len(within) > 1:
-            within.pop()
-            within[-1] = (within[-1][0], within[-1][1] + 1)
-            yield "", _END
-            continue
-        file, at = within[-1] = (within[-1][0], within[-1][1] + 1)
-        kept = re.split("[;#]", line, maxsplit=1)[0].strip(" \t\r")
-        if kept:
-            yield f"{file}:{at}", kept
 
 
 @dataclass(kw_only=True, slots=True)
@@ -180,7 +113,7 @@ class _Reader:
         """Read one line."""
         if not place:
             # After an included file, fio goes on in the section that was open before it.
-            if line == _FROM:
+            if line == BEGIN:
                 self.outer.append(self.options)
             else:
                 self.options = self.outer.pop()
@@ -210,7 +143,7 @@ class _Reader:
             self.found.sections.append(JobSection(name=section[1], place=place, options=self.options))
 
     def _option(self, place: str, line: str, options: Options) -> None:
-        if _INCLUDE.fullmatch(line):
+        if INCLUDE.fullmatch(line):
             self._refuse(place, f"'{line}': the text of this file is missing: paste its lines")
             return
         key, equals, value = (part.strip(" \t") for part in line.partition("="))
@@ -308,57 +241,3 @@ def _unreadable(key: str, value: str) -> str | None:
             return f"{value} is a share of a device, and files have none: give '{key}' in bytes beside 'file'"
         return f"{error}: correct it, or give '{key}' beside 'file'"
     return None
-
-
-def _of_job(sections: list[JobSection], index: int, given: frozenset[str]) -> Iterator[str]:
-    section = sections[index]
-    if not {"size", "filesize"} & (section.options.keys() | given):
-        yield f"{section.place}: job '{section.name}' has no size: give 'size' beside 'file' in the study, such as 1g"
-    if number(section.options, "direct", 0) and not {"bs", "direct"} & given:
-        sizes = [each for each in (section.options.get("bs") or "").split(",") if each]
-        if any(size_in_bytes(size) % SECTOR_BYTES for size in sizes):
-            what = (
-                f"bs must be a multiple of {SECTOR_BYTES} bytes with direct I/O (to fio, 4KiB is 4000 bytes)"
-            )
-            what += ": give 'bs' beside 'file'"
-            yield f"{section.place}: job '{section.name}': {what}"
-    yield from (f"{section.place}: {why}" for why in _of_other_jobs(section, sections[:index], given))
-    yield from (f"{section.place}: {why}" for why in _of_requests(section, given))
-
-
-def _of_requests(section: JobSection, given: frozenset[str]) -> Iterator[str]:
-    """Return what is wrong with the sizes and places of a job's requests."""
-    options, job = section.options, f"job '{section.name}'"
-    used = _directions(options)
-    found = sorted(ZONES & options.keys() - given)
-    if found and {**options, **dict.fromkeys(given)}.get("zonemode", "none") == "none":
-        yield f"{', '.join(found)}: add zonemode=strided to {job}, or delete it"
-    if "read" in used and number(options, "create_on_open", 0) and not {"rw", "create_on_open"} & given:
-        yield f"create_on_open: with it, fio cannot read: delete the line from {job}"
-    if {*LARGEST_OF, *_SIZES} & given or {"filesize", *LARGEST_OF} & options.keys():
-        return
-    if 0 < (size := one_file(options)) < (request := request_of(options.get("bs"), used)):
-        what = (
-            f"a file of {size} bytes is smaller than a request of {request} bytes, and fio transfers nothing"
-        )
-        yield f"{job}: {what}: give 'size' beside 'file'"
-
-
-def _of_other_jobs(section: JobSection, before: list[JobSection], given: frozenset[str]) -> Iterator[str]:
-    """Return what is wrong with a job because of the jobs before it."""
-    awaited, names = section.options.get("wait_for"), [other.name for other in before]
-    if awaited is not None and awaited not in names:
-        yield f"wait_for: no job '{awaited}' before '{section.name}': correct the name"
-    elif awaited is not None and [*names, section.name].count(awaited) > 1:
-        yield f"wait_for: several jobs are named '{awaited}': rename all but one of them"
-    if {"verify", "verify_only", "rw", "filename"} & given:
-        return
-    files = file_names(section.name, section.options)
-    written = (file_names(each.name, each.options) for each in before if "write" in _directions(each.options))
-    if only_verifies(section.options, _directions(section.options)) and files.isdisjoint(chain(*written)):
-        what = f"verify: no job before '{section.name}' writes the files that it checks"
-        yield f"{what}: add one with the same 'filename' and 'verify', or delete the line"
-
-
-def _directions(options: Options) -> tuple[str, ...]:
-    return directions((options.get("rw") or "read").partition(":")[0], options)

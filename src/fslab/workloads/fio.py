@@ -5,7 +5,7 @@ from typing import Any
 
 from fslab.workloads import Workload
 from fslab.workloads._fio_file import FioFile
-from fslab.workloads._fio_file_reading import with_includes
+from fslab.workloads._fio_includes import with_includes
 from fslab.workloads._fio_job import FioJob
 
 _FILE = FioFile()
