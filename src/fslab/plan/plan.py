@@ -13,7 +13,9 @@ from fslab.plan.expand import expand, order, tool_seed
 from fslab.plan.model import Plan, PlannedMachine, PlannedTrial
 from fslab.plan.scale_warnings import scale_warnings
 from fslab.plan.shared_states import groups
+from fslab.stopping_rule import StoppingRule
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.media import MediumPlan
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.study.model import Study
 from fslab.workloads import parsed
@@ -44,6 +46,8 @@ def make_plan(
     cells = expand(study, place, fit)
     media = media_of(cells, images)
     space = space_of(media)
+    devices, wipes = _devices(media)
+    expected_s, most_s = _times(cells, study.stopping, sum(space.values()))
     seed = tool_seed(study.seed, 0)
     return Plan(
         study=study.id,
@@ -61,21 +65,12 @@ def make_plan(
         },
         machines=_machines(cells),
         impossible={cell.id: why for cell in cells if (why := why_not(cell))},
-        devices=tuple(
-            dict.fromkeys(
-                device
-                for planned, disks in media
-                if planned.size_bytes or planned.wipes
-                for device in planned.wipes[:disks] or (planned.device,)
-            )
-        ),
+        devices=devices,
         space=space,
-        wipes=tuple(dict.fromkeys(device for planned, disks in media for device in planned.wipes[:disks])),
+        wipes=wipes,
         stopping=study.stopping,
-        expected_s=_expected_s(cells, study.trials, sum(space.values())),
-        expected_most_s=_expected_s(cells, study.stopping.most, sum(space.values()))
-        if study.stopping.precision is not None
-        else None,
+        expected_s=expected_s,
+        expected_most_s=most_s,
         budget_s=study.limit_s,
         scale=study.scale,
         scaled=study.scaled,
@@ -97,17 +92,28 @@ def without(
             "refused": tuple(refused),
         }
     )
-    cells, image_bytes = found.measured, sum(found.space.values())
-    ids = {cell.id for cell in cells}
-    most = None if found.stopping.precision is None else _expected_s(cells, found.stopping.most, image_bytes)
+    ids = {cell.id for cell in found.measured}
+    expected_s, most_s = _times(found.measured, found.stopping, sum(found.space.values()))
     return found.model_copy(
         update={
             "order": tuple(each for each in found.order if each.cell in ids),
             "shared": {cell: each for cell, each in found.shared.items() if cell in ids},
-            "expected_s": _expected_s(cells, found.trials, image_bytes),
-            "expected_most_s": most,
+            "expected_s": expected_s,
+            "expected_most_s": most_s,
         }
     )
+
+
+def _devices(media: Iterable[tuple[MediumPlan, int]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the devices in use, and of these the ones whose content will be lost."""
+    lost = [(planned, planned.wipes[:disks]) for planned, disks in media]
+    used = (
+        device
+        for planned, own in lost
+        if planned.size_bytes or planned.wipes
+        for device in own or (planned.device,)
+    )
+    return tuple(dict.fromkeys(used)), tuple(dict.fromkeys(device for _, own in lost for device in own))
 
 
 def _whole(cells: Sequence[Cell]) -> dict[str, str]:
@@ -165,6 +171,9 @@ def _made_s(cell: Cell) -> float:
     return zeros_bytes / ZEROS_BYTES_PER_S
 
 
-def _expected_s(cells: Sequence[Cell], trials: int, image_bytes: int) -> float:
+def _times(cells: Sequence[Cell], stopping: StoppingRule, image_bytes: int) -> tuple[float, float | None]:
+    """Return a rough duration with the first trials of each cell, and that with the most, if more can follow."""
     boots_s = sum(MACHINES.get(spec.type).boot_s for spec in {cell.stack.machine for cell in cells})
-    return trials * sum(map(trial_s, cells)) + boots_s + image_bytes / IMAGE_BYTES_PER_S
+    block_s, once_s = sum(map(trial_s, cells)), boots_s + image_bytes / IMAGE_BYTES_PER_S
+    most_s = None if stopping.precision is None else stopping.most * block_s + once_s
+    return stopping.trials * block_s + once_s, most_s
