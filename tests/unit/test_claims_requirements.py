@@ -15,7 +15,7 @@ from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, Verdicts
 from fslab.claims.multiplicity import answers
 from fslab.claims.parts import Bounds
-from fslab.claims.regime import Setting
+from fslab.claims.requirement_check import Setting
 from fslab.claims.requirements import REGISTRY, CellFacts, Compared, Lever
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
@@ -301,11 +301,11 @@ def test_facts_come_from_usable_trials() -> None:
     machine = records[0].model_copy(
         update={"provenance": Provenance(machine={"cpus": 1, "memory_bytes": MIB})}
     )
-    from fslab.claims.regime import Regime
+    from fslab.claims.requirement_check import RequirementCheck
 
-    regime = Regime(trials=Trials(records=[machine, *records[1:]]))
+    check = RequirementCheck(trials=Trials(records=[machine, *records[1:]]))
     asked = asked_of(claim("ext4 / xfs > 1", metric="iops"), Scope(cells=(guest, XFS)))
-    one = regime.compared(asked.parts[0]).sides[0]
+    one = check.compared(asked.parts[0]).sides[0]
     assert (one.cpus, one.memory_bytes, one.emulated, one.warnings) == (
         1, MIB, True, frozenset({"zeros_only"}),
     )  # fmt: skip
@@ -314,7 +314,7 @@ def test_facts_come_from_usable_trials() -> None:
 
 def test_two_sizes_show_the_cost_that_does_not_grow() -> None:
     """64 MiB at 64 MiB/s take 1 s, 128 MiB at 80 MiB/s take 1.6 s: 0.4 s of each do not grow."""
-    from fslab.claims.regime import Regime
+    from fslab.claims.requirement_check import RequirementCheck
 
     small, large = (cell("ext4", rw="write", bs="1m", size=size) for size in ("64m", "128m"))
     records = [
@@ -323,7 +323,7 @@ def test_two_sizes_show_the_cost_that_does_not_grow() -> None:
     ]
     text = "ext4[size=128m] / ext4[size=64m] > 1"
     asked = asked_of(claim(text, metric="write_bandwidth"), Scope(cells=(small, large)))
-    sides = Regime(trials=Trials(records=records)).compared(asked.parts[0]).sides
+    sides = RequirementCheck(trials=Trials(records=records)).compared(asked.parts[0]).sides
     assert [side.fixed_share for side in sides] == pytest.approx([0.25, 0.4])
 
 

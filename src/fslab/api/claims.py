@@ -16,7 +16,7 @@ from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import Verdicts
 from fslab.claims.nearness import Condition, same_machine
 from fslab.claims.published import PublishedFigures
-from fslab.claims.regime import Setting
+from fslab.claims.requirement_check import Setting
 from fslab.claims.schema import Published
 from fslab.claims.scope import HOST, Scope
 from fslab.claims.trials import Trials

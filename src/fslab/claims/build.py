@@ -6,17 +6,17 @@ from fslab.analysis.labels import stack_lines
 from fslab.cell import Cell
 from fslab.claims.demands import demands
 from fslab.claims.evaluate import Evaluator
+from fslab.claims.finding_words import scope_words
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, PublishedTable, TableCell, TableLine
 from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.parser import parse
 from fslab.claims.parts import Bounds, CellFigure, Part, quotient
 from fslab.claims.published import PLAIN, PublishedFigure, PublishedFigures, is_variant
-from fslab.claims.regime import Setting
+from fslab.claims.requirement_check import Setting
 from fslab.claims.resolve import Resolver
 from fslab.claims.schema import Claim, Published
 from fslab.claims.scope import Scope, kind
 from fslab.claims.verdict import margin_of
-from fslab.claims.words import scope_words
 from fslab.stopping_rule import MARGIN, StoppingRule, smallest
 
 

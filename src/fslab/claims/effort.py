@@ -7,7 +7,7 @@ from fslab.analysis.budget_allocation import Cost, Effort
 from fslab.answers.question import PAIRS_LEAST
 from fslab.claims.model import FAILED, ClaimVerdict, PartFinding
 from fslab.claims.parts import Part
-from fslab.claims.words import verdict_of
+from fslab.claims.verdict import verdict_of
 
 BLOCKS_LEAST = PAIRS_LEAST  # minimum number of blocks for a verdict
 

@@ -29,11 +29,11 @@ from fslab.answers.question import (
 )
 from fslab.claims import verdict as verdicts
 from fslab.claims.effort import effort_of
+from fslab.claims.finding_words import answer_words
 from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.parts import Bounds, CellFigure, Part, Spread
 from fslab.claims.trials import Trials
-from fslab.claims.verdict import firm, from_edge, margin
-from fslab.claims.words import answer_words, tendency_of, verdict_of
+from fslab.claims.verdict import firm, from_edge, margin, tendency_of, verdict_of
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
 from fslab.stopping_rule import MARGIN

@@ -15,7 +15,7 @@ from fslab.claims.demands import Demand
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import UNTESTED, ClaimAnswer, ClaimVerdict, Unmet
 from fslab.claims.parts import Part
-from fslab.claims.regime import Regime, Setting
+from fslab.claims.requirement_check import RequirementCheck, Setting
 from fslab.claims.requirements import Lever
 
 _UNDECIDED = {ClaimVerdict.OPEN, *UNTESTED}
@@ -40,9 +40,9 @@ def answers(
 
     ``setting``: what is known beside the trials, by which they are seen to test a claim.
     """
-    regime = Regime(trials=judge.trials, setting=setting or Setting())
-    unmet = [[regime.unmet(part, claim.demands, claim.lever) for part in claim.parts] for claim in claims]
-    at = partial(_at, regime, claims, unmet, judge)
+    check = RequirementCheck(trials=judge.trials, setting=setting or Setting())
+    unmet = [[check.unmet(part, claim.demands, claim.lever) for part in claim.parts] for claim in claims]
+    at = partial(_at, check, claims, unmet, judge)
     found = at(judge.error)
     testable = sum(answer.verdict not in UNTESTED for answer in found)
     decided = testable
@@ -55,11 +55,11 @@ def answers(
 
 
 def _at(
-    regime: Regime, claims: Sequence[ClaimParts], unmet: Sequence[Sequence[Unmet | None]], judge: Evaluator,
+    check: RequirementCheck, claims: Sequence[ClaimParts], unmet: Sequence[Sequence[Unmet | None]], judge: Evaluator,
     error: float,
 ) -> tuple[ClaimAnswer, ...]:  # fmt: skip
     strict = dataclasses.replace(judge, error=error)
     return tuple(
-        regime.answer(strict, claim.parts, claim.missing, claim.margin, lacking)
+        check.answer(strict, claim.parts, claim.missing, claim.margin, lacking)
         for claim, lacking in zip(claims, unmet, strict=True)
     )

@@ -13,7 +13,7 @@ from fslab.claims.model import UNTESTED, ClaimAnswer, ClaimVerdict, OpenReason, 
 from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.parts import Part
 from fslab.claims.published import Printed
-from fslab.claims.regime import Setting
+from fslab.claims.requirement_check import Setting
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials

@@ -15,7 +15,7 @@ from fslab.claims.build import asked_of
 from fslab.claims.model import Unmet
 from fslab.claims.multiplicity import ClaimParts
 from fslab.claims.parts import CellFigure, Part
-from fslab.claims.regime import compared_of, differs_in_size, known_of, unmet_of
+from fslab.claims.requirement_check import compared_of, differs_in_size, known_of, unmet_of
 from fslab.claims.requirements import CellFacts
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope

@@ -13,12 +13,12 @@ from math import inf, log, prod
 
 from fslab.cell import Cell
 from fslab.claims import figures
+from fslab.claims.finding_words import answer_words
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, PartFinding
 from fslab.claims.parts import Bounds, Part, Quotient
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope, kind, workload_is
 from fslab.claims.verdict import margin
-from fslab.claims.words import answer_words
 from fslab.errors import StudyError
 from fslab.record import Metric
 

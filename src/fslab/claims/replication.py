@@ -7,6 +7,7 @@ and the verdict. If nothing is printed, the page has no columns for it.
 from collections.abc import Iterator, Sequence
 
 from fslab.cell import Frozen
+from fslab.claims.finding_words import figure_words, finding_words
 from fslab.claims.model import (
     FAILED,
     UPHELD,
@@ -17,8 +18,8 @@ from fslab.claims.model import (
     Verdicts,
 )
 from fslab.claims.nearness import Condition
+from fslab.claims.verdict import verdict_of
 from fslab.claims.verdict_words import SIGN, VERDICT_NAMES, claim_verdict_words
-from fslab.claims.words import figure_words, finding_words, verdict_of
 from fslab.texts import as_markdown
 
 NONE = "–"

@@ -159,3 +159,18 @@ def firm(
         return verdict, None
     agreed = common(verdict, of_interval(bounds, wide.low, wide.high, margin))
     return (ClaimVerdict.OPEN, verdict) if agreed is None else (agreed, None)
+
+
+def verdict_of(finding: PartFinding) -> ClaimVerdict:
+    """Return what a part contributes to the verdict on its claim.
+
+    If a size differs and its direction fails too, the verdict on the direction counts.
+    """
+    if finding.verdict is ClaimVerdict.DIFFERS and finding.direction in FAILED:
+        return finding.direction
+    return finding.verdict
+
+
+def tendency_of(finding: PartFinding) -> ClaimVerdict:
+    """Return :func:`verdict_of`, or the verdict that an open part tends to."""
+    return finding.tendency or verdict_of(finding)

@@ -6,6 +6,7 @@ The terminal, the pages and Markdown use the same words.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from fslab.claims.finding_words import share_words
 from fslab.claims.model import (
     FAILED,
     UNTESTED,
@@ -17,7 +18,6 @@ from fslab.claims.model import (
     Verdicts,
 )
 from fslab.claims.requirements import REGISTRY
-from fslab.claims.words import share_words
 from fslab.units import format_duration
 
 NAMED = 6

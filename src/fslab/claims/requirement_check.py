@@ -1,6 +1,6 @@
 """Judges whether trials test a claim: whether the cells of each part meet the claim's requirements. Pure.
 
-``Setting`` is what is known beside the trials; ``Regime`` judges parts by
+``Setting`` is what is known beside the trials; ``RequirementCheck`` judges parts by
 ``requirements``, and takes untested parts out of an answer.
 """
 
@@ -15,11 +15,12 @@ from fslab.cell import Cell
 from fslab.claims import verdict as verdicts
 from fslab.claims.demands import Demand
 from fslab.claims.effort import seems_to_fail
+from fslab.claims.finding_words import answer_words
 from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, PartFinding, Unmet
 from fslab.claims.parts import CellFigure, Part
 from fslab.claims.requirements import REGISTRY, CellFacts, Compared, Lever
 from fslab.claims.trials import Trials
-from fslab.claims.words import answer_words, verdict_of
+from fslab.claims.verdict import verdict_of
 from fslab.record import WHOLE, RunPart, TrialRecord
 from fslab.units import Unit
 from fslab.workloads import traits_of
@@ -42,7 +43,7 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Regime:
+class RequirementCheck:
     """Judges parts by trials. ``sides``: a cache."""
 
     trials: Trials

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from math import inf
 
 from fslab.answers.model import INDEPENDENCE_LEAST
-from fslab.claims.model import FAILED, UPHELD, ClaimVerdict, PartFinding
+from fslab.claims.model import UPHELD, ClaimVerdict, PartFinding
+from fslab.claims.verdict import verdict_of
 from fslab.units import counted, first_of, format_value, ratio_text
 
 SHOWN = 2
@@ -42,21 +43,6 @@ def answer_words(
         case _:
             chosen = [finding for finding in findings if verdict_of(finding) is verdict]
             return _against(chosen, findings, margin)
-
-
-def verdict_of(finding: PartFinding) -> ClaimVerdict:
-    """Return what a part contributes to the verdict on its claim.
-
-    If a size differs and its direction fails too, the verdict on the direction counts.
-    """
-    if finding.verdict is ClaimVerdict.DIFFERS and finding.direction in FAILED:
-        return finding.direction
-    return finding.verdict
-
-
-def tendency_of(finding: PartFinding) -> ClaimVerdict:
-    """Return :func:`verdict_of`, or the verdict that an open part tends to."""
-    return finding.tendency or verdict_of(finding)
 
 
 def scope_words(compared: Sequence[str], left_out: Sequence[str]) -> str:
