@@ -42,6 +42,8 @@ const SHARED: [&str; 14] = [
 ];
 /// Directory at the root of an ext2, ext3 or ext4 file system, which e2fsck(8) needs.
 const LOST_AND_FOUND: &[u8] = b"lost+found";
+/// How the names of the engine's own work directories begin. They may lie in /home, if that is under test.
+const WORK_DIRECTORIES: &[u8] = b"fslab-";
 /// Flags to open a directory only as a starting point for other calls. `O_PATH` needs no read permission.
 const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
@@ -112,7 +114,8 @@ impl Target {
         if let Some(why) = is_protected(&opened).context("check the parents of", || &self.path)? {
             return Err(refused(&self.path, why));
         }
-        if homes().iter().any(|home| holds(this, home)) {
+        let ours = self.name.as_bytes().starts_with(WORK_DIRECTORIES);
+        if homes().iter().any(|home| holds(this, home)) || (!ours && lies_in_homes(around)) {
             return Err(refused(&self.path, "is a home directory or contains one"));
         }
         Ok(opened)
@@ -268,6 +271,12 @@ fn homes() -> Vec<PathBuf> {
 fn holds(directory: FileId, home: &Path) -> bool {
     let around = rustix::fs::openat(CWD, home, PLACE, Mode::empty()).and_then(upwards);
     around.is_ok_and(|around| around.contains(&directory))
+}
+
+/// Return whether `around` has the home directories, also those of accounts that are not local.
+fn lies_in_homes(around: FileId) -> bool {
+    let homes = rustix::fs::openat(CWD, c"/home", PLACE, Mode::empty()).and_then(Attributes::of_open);
+    homes.is_ok_and(|homes| homes.id == around)
 }
 
 #[cfg(test)]

@@ -46,9 +46,12 @@ pub struct WorkSet {
     open: Vec<OwnedFd>,
 }
 
-/// Check that a work directory of an earlier run belongs to this user. Another one could have made links of its files,
-/// and `chmod` follows them.
-fn own(directory: &OwnedFd, path: &Path) -> Result<()> {
+/// Check that a work directory of an earlier run belongs to this user. Another one could have made links of its files:
+/// `chmod` follows symbolic links, and a hard link is the other file.
+///
+/// # Errors
+/// Kind `invalid` if it belongs to another user.
+pub fn own(directory: &OwnedFd, path: &Path) -> Result<()> {
     let owner = rustix::fs::fstat(directory).context("stat", || path)?.st_uid;
     if owner == rustix::process::geteuid().as_raw() {
         return Ok(());

@@ -23,7 +23,8 @@ const ASK_ABOVE: u64 = 10_000;
 ///
 /// Refused, also with --keep-root: a path that does not end in a name (/, ., ..), a symbolic link, a mount
 /// point or subvolume, lost+found, a system directory (also through a bind mount), the current directory, a
-/// home directory, and every directory that contains the current directory or a home directory.
+/// home directory (also each directory in /home), and every directory that contains the current directory or a
+/// home directory.
 ///
 /// If standard input is a terminal, deleting more than 10,000 files needs a confirmation or --yes.
 /// If it is not a terminal, everything is deleted WITHOUT a question.

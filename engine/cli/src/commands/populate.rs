@@ -1,9 +1,10 @@
 //! `fslab-engine populate`.
 
 use std::fs;
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
 use fslab_engine::input;
 use fslab_engine::operations::populate::{Class, Distribution, Parameters, Planted, Spec, run};
@@ -115,6 +116,23 @@ fn parse_planted(text: &str) -> Result<Planted, String> {
     Ok(Planted { text: pattern.to_owned(), share, hits })
 }
 
+/// Write a new file over the name of an old one. Nothing is written to the old one: in a directory that others can
+/// write to, it could be a link to any file.
+fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
+    if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        bail!("it is a symbolic link, or not a regular file");
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let unfinished = path.with_file_name(name);
+    let mut file = fs::File::create_new(&unfinished)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&unfinished, path));
+    written.or_else(|error| {
+        let _ = fs::remove_file(&unfinished); // the first error is the one that matters
+        bail!(error)
+    })
+}
+
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<Shown> {
         let parameters = Parameters {
@@ -127,7 +145,7 @@ impl Arguments {
         let outcome = run(&parameters)?;
         if let (Some(path), Some(manifest)) = (&self.manifest, &outcome.answer) {
             let text = serde_json::to_string_pretty(manifest)? + "\n";
-            fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            replace(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
         }
         Shown::new("populate", parameters.threads, &parameters, outcome)
     }

@@ -71,6 +71,20 @@ pub(crate) fn a_system_directory_is_known_behind_a_bind_mount() {
     check(script, 9);
 }
 
+pub(crate) fn a_home_directory_of_no_local_account_is_known() {
+    let script = r#"
+        mount -t tmpfs none /home; mkdir -p /home/directory-service/tree/x; echo kept > /home/directory-service/kept
+        for path in /home /home/directory-service; do
+            refuses delete "$path" --yes
+            refuses delete "$path" --keep-root
+            refuses sync-write "$DIR/source" "$path"
+        done
+        refuses populate /home/new --class a:3:1k
+        "$ENGINE" delete /home/directory-service/tree > "$DIR/out"; [ ! -e /home/directory-service/tree ]
+        "$ENGINE" small-files /home --files 3 > "$DIR/out""#;
+    check(script, 7);
+}
+
 pub(crate) fn a_deleted_current_directory_protects_what_was_around_it() {
     let script = r#"
         mkdir -p place/gone/inner; cd place/gone/inner; rmdir "$DIR/place/gone/inner" "$DIR/place/gone"

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         full::a_full_file_system_is_named,
         full::a_full_file_system_is_named_and_left_clean,
         guard::a_deleted_current_directory_protects_what_was_around_it,
+        guard::a_home_directory_of_no_local_account_is_known,
         guard::a_system_directory_is_known_behind_a_bind_mount,
         guard::no_destructive_command_takes_what_was_not_meant,
         guard::work_directories_are_never_those_of_others,
@@ -53,7 +54,9 @@ fn main() -> ExitCode {
         damage::a_bad_sector_is_no_end_of_a_file,
         mounts::subvolumes_are_left_out_and_no_failure,
         nodes::what_is_no_file_is_never_opened,
+        nodes::a_manifest_is_written_through_no_link,
         nodes::a_work_directory_of_another_user_is_refused,
+        nodes::a_workload_uses_no_files_of_another_user,
     ];
     libtest_mimic::run(&arguments, mounts.into_iter().chain(loops).collect()).exit_code()
 }

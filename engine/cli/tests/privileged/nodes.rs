@@ -50,3 +50,45 @@ pub(crate) fn a_work_directory_of_another_user_is_refused() {
     let mode = fs::metadata(place.join("secret")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
+
+/// Its owner could have made hard links of its files, which are then filled.
+pub(crate) fn a_workload_uses_no_files_of_another_user() {
+    let directory = tempdir().unwrap();
+    let place = directory.path();
+    let workload =
+        "--script 'define fileset name=f,path=p,entries=1,size=4k,prealloc,reuse\ncreate files' --dir $DIR";
+    let made = shell(
+        place,
+        "cd $DIR; mkdir -p fslab-wml/p/f; echo kept > secret; ln secret fslab-wml/p/f/00000001; \
+         chown -h 65534 fslab-wml",
+    );
+    assert!(made.status.success(), "{made:?}");
+    for more in ["--create-only", "--reuse"] {
+        let output = shell(place, &format!("timeout 60 $ENGINE wml {workload} {more}"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("belongs to another user"), "{output:?}");
+        assert!(place.join("fslab-wml/p/f/00000001").exists());
+        assert_eq!(fs::read_to_string(place.join("secret")).unwrap(), "kept\n");
+    }
+}
+
+/// In a directory of others, it could lead to any file.
+pub(crate) fn a_manifest_is_written_through_no_link() {
+    let directory = tempdir().unwrap();
+    let place = directory.path();
+    let populate = |tree: &str, manifest: &str| {
+        let script =
+            format!("timeout 60 $ENGINE populate $DIR/{tree} --class a:1:1k --manifest $DIR/{manifest}");
+        shell(place, &script).status.success()
+    };
+    fs::write(place.join("secret"), "kept").unwrap();
+    symlink("secret", place.join("link")).unwrap();
+    fs::hard_link(place.join("secret"), place.join("hard")).unwrap();
+    assert!(!populate("one", "link"));
+    assert!(populate("two", "hard") && populate("three", "new") && populate("four", "new"));
+    assert_eq!(fs::read_to_string(place.join("secret")).unwrap(), "kept");
+    let manifests = ["hard", "new"].map(|name| fs::read(place.join(name)).unwrap());
+    assert_eq!(manifests[0], manifests[1]);
+    let left = fs::read_dir(place).unwrap().count();
+    assert_eq!(left, 8, "secret, link, hard, new and four trees: nothing unfinished");
+}

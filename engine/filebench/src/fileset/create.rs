@@ -21,6 +21,7 @@ use fslab_engine::operations::delete;
 use fslab_engine::random::{Stream, shuffle};
 use fslab_engine::room::Need;
 use fslab_engine::walk::Order;
+use fslab_engine::workset::own;
 use fslab_engine::{memory, stop, sys};
 
 /// Approximate memory that the tree and the lists of a fileset need for each file, in bytes.
@@ -133,7 +134,14 @@ fn unreachable(path: &Path, errno: Errno) -> Error {
     Error::system("open", path, errno)
 }
 
+/// Return whether the directory `place` exists. The work directory must be this user's.
 fn is_directory(base: &OwnedFd, place: &Path) -> Result<bool> {
+    let work = Path::new(WORK_DIRECTORY);
+    match sys::open_here(base, work) {
+        Ok(opened) => own(&opened, work)?,
+        Err(Errno::NOENT) => return Ok(false),
+        Err(errno) => return Err(unreachable(work, errno)),
+    }
     let below = beneath(place);
     match sys::open_within(base, below.as_os_str().as_encoded_bytes()) {
         Ok(_) => Ok(true),
@@ -173,6 +181,7 @@ fn make_path(base: &OwnedFd, directory: &Path, place: &Path) -> Result<OwnedFd> 
         }
         reached =
             sys::open_here(&reached, name).map_err(|errno| unreachable(&directory.join(&below), errno))?;
+        own(&reached, &directory.join(&below))?;
     }
     Ok(reached)
 }
