@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fslab import names
 from fslab.errors import UsageError
-from fslab.system import path_owners
+from fslab.system import files, path_owners
 
 _DESCRIPTOR = re.compile(r"/dev/(stdin|stdout|stderr|fd/\d+)|/proc/(self|thread-self|\d+)(/task/\d+)?/fd/\d+")
 
@@ -56,14 +56,16 @@ def check_place(path: Path) -> None:
     """Raise UnsafeError if root must not write a file of this name, because another user could put a link in the place
     of its directory."""
     if not _is_stream(path):
-        path_owners.check_closed(_followed(path).parent, "--output")
+        # Also where a link of root's lies: others can give it another name.
+        for each in (path, _followed(path)):
+            path_owners.check_closed(each.parent, "--output")
 
 
 def make_directory(path: Path) -> None:
     """Create a directory for output, and those above it. UsageError if this fails, UnsafeError as ``check_place``."""
     try:
         path_owners.check_closed(path, "--output")
-        path.mkdir(parents=True, exist_ok=True)
+        files.make_directories(path)
     except OSError as error:
         raise UsageError(f"cannot be made: {error.strerror}", where=str(path)) from error
 

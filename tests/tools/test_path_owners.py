@@ -21,13 +21,15 @@ from fslab.api import crash, replications
 from fslab.campaign import cleanup
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
+from fslab.campaign.journal import CampaignJournal
 from fslab.cli import report
 from fslab.crash.request import CrashRequest
 from fslab.errors import FslabError, UnsafeError
+from fslab.fleet import agent, certificates
 from fslab.report.figures import files as figures
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.store.store import Store
-from fslab.system import memory, path_owners, paths, proc
+from fslab.system import files, memory, path_owners, paths, proc
 
 NOBODY = 65534
 USERS = 100
@@ -190,6 +192,29 @@ class TestDirectoriesOfOurOwn:
             assert f"another '{variable}'" in str(refused.value)
         assert list(theirs.iterdir()) == []
 
+    def test_that_somebody_makes_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """In one such as /tmp, in which anybody can make the directory that fslab is about to make."""
+        tmp_path.chmod(0o1777)
+        for name in ("XDG_STATE_HOME", paths.RUNTIME):
+            monkeypatch.setenv(name, str(tmp_path))
+        assert (paths.state(), paths.runtime()) == (tmp_path / "fslab", tmp_path / "fslab")
+        theirs = tmp_path / "fslab"
+        theirs.mkdir(mode=0o755)
+        os.chown(theirs, NOBODY, -1)
+        made: tuple[Callable[[], object], ...] = (
+            paths.state,
+            partial(files.make_directories, theirs),
+            partial(files.make_directories, theirs / "journal", 0o700),
+            partial(files.own_directory, theirs / "campaign", 0o700),
+            partial(certificates.make_authority, theirs / "fleet", "lab"),
+            partial(agent.only_one(theirs / "agent").__enter__),
+            partial(CampaignJournal, "c", theirs / "journal"),
+        )
+        for make in made:
+            with pytest.raises(UnsafeError, match=f"{theirs} belongs to user {NOBODY}"):
+                make()
+        assert not [each for each in theirs.rglob("*") if each.is_file()]
+
     def test_for_temporary_files(self, theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TMPDIR", str(theirs))
         monkeypatch.setattr(tempfile, "tempdir", None)
@@ -208,7 +233,7 @@ class TestDirectoriesOfOurOwn:
     def test_for_reports(self, theirs: Path, capfd: pytest.CaptureFixture[str]) -> None:
         (theirs / "link").symlink_to("/dev/stdout")
         os.mkfifo(theirs / "pipe")  # they can put a link there before it is opened
-        for name in ("report.html", "deeper/report.html", "pipe"):
+        for name in ("report.html", "deeper/report.html", "pipe", "link"):
             with pytest.raises(UnsafeError, match="another '--output'"):
                 outputs.replace(theirs / name, "text")
         new = theirs / "new"

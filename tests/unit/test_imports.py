@@ -156,6 +156,15 @@ def test_only_one_file_starts_processes() -> None:
         assert not [name for name in [*imports(path), *calls(path)] if name.startswith(forbidden)], path
 
 
+def test_no_python_that_is_started_imports_from_where_it_runs() -> None:
+    """Without -P, ``-m`` and ``-c`` import from the current directory, which others may be able to write to."""
+    for path in modules():
+        for node in nodes(path):
+            if isinstance(node, ast.List | ast.Tuple) and "sys.executable" in map(ast.unparse, node.elts):
+                words = list(map(ast.unparse, node.elts))
+                assert words[words.index("sys.executable") + 1] == "'-P'", path
+
+
 def test_only_the_store_speaks_sql() -> None:
     for path in modules():
         if home(path) != "store":

@@ -16,7 +16,7 @@ from fslab.machine import tuning
 from fslab.storage import pool, signatures
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
-from fslab.system import disk_server, loops, mounts, process_marks, trees
+from fslab.system import disk_server, loops, mounts, path_owners, process_marks, trees
 
 log = logging.getLogger("fslab.undo")
 END_DEADLINE_S = 5.0
@@ -138,7 +138,8 @@ def _abort_disks(journal: CampaignJournal) -> None:
 
 
 def _check_ours(campaign: str, entry: JournalEntry) -> None:
-    """Raise UnsafeError for an entry that this campaign cannot have made: names contain the campaign's id."""
+    """Raise UnsafeError for an entry that this campaign cannot have made: names contain the campaign's id. Also for a
+    path that another user can make lead elsewhere by now, such as that of a caller of sudo who is no longer one."""
     if entry.kind == "tuning":
         ours = tuning.is_setting(Path(entry.target.partition("=")[0]))
     elif entry.kind == tuning.TIMER:
@@ -156,6 +157,8 @@ def _check_ours(campaign: str, entry: JournalEntry) -> None:
         raise UnsafeError(
             f"{entry.kind} does not belong to this campaign and was not removed", where=entry.target
         )
+    if entry.kind in _PATHS:
+        path_owners.check_closed(Path(entry.target).parent)
 
 
 def end_marked(mark: str) -> None:
@@ -205,6 +208,7 @@ def _put_back(target: str) -> None:
 _LAYOUTS: Mapping[str, Callable[[str, Sequence[Path]], None]] = {
     layout.undo_kind: layout.undo for _, layout in LAYOUTS if layout.undo_kind is not None
 }
+_PATHS = frozenset({"mount", "loop", "image", "directory", "tree", "disk"})
 _ON_DEVICES = {**_LAYOUTS, signatures.KIND: signatures.wipe}
 UNDO: Mapping[str, Callable[[str], None]] = {
     "mount": _unmount,

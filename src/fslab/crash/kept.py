@@ -21,6 +21,7 @@ from fslab.crash.sources import Source
 from fslab.errors import FslabError, StoreError
 from fslab.storage.filesystem_options import not_shown
 from fslab.storage.filesystems import REGISTRY
+from fslab.system import files
 
 ABOUT = "about.json"
 VERSION = 2  # what the files of a sequence hold at its start, and the forms of its steps
@@ -50,11 +51,15 @@ def keep(recording: Recording, tested: Subject, source: Source[Any], home: Path)
     identity = _identity(recording.log)
     place = home / identity
     try:
-        if not (place / ABOUT).exists():
-            _copy(recording, tested, source, place)
+        files.make_directories(home)
+        try:
+            if not (place / ABOUT).exists():
+                _copy(recording, tested, source, place)
+        except (OSError, FslabError):
+            shutil.rmtree(place, ignore_errors=True)
+            raise
     except (OSError, FslabError) as error:
         log.warning("cannot keep the recording for fslab crash replay: %s", error)
-        shutil.rmtree(place, ignore_errors=True)
         return None
     for old in identities(home)[:-MOST]:
         shutil.rmtree(home / old, ignore_errors=True)
@@ -64,7 +69,7 @@ def keep(recording: Recording, tested: Subject, source: Source[Any], home: Path)
 def _copy(recording: Recording, tested: Subject, source: Source[Any], place: Path) -> None:
     if place.exists():
         shutil.rmtree(place)  # left by an interrupted run
-    place.mkdir(parents=True, mode=0o700)
+    place.mkdir(mode=0o700)
     copy = recording.kept_in(place)
     about = {
         "version": VERSION, "filesystem": tested.driver.name, "options": tested.options, "root": tested.root,

@@ -43,7 +43,7 @@ FACTS = ("hostname", "distribution", "kernel", "product", "cpu", "cpus", "memory
 def only_one(directory: Path) -> Iterator[None]:
     """Lock the directory. Raises BusyError if another agent uses it."""
     try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        files.make_directories(directory, 0o700)
         lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise UsageError(

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fslab.errors import FslabError, UsageError
-from fslab.system import path_owners
+from fslab.system import files, path_owners
 
 AUTHORITY_VALID = timedelta(days=3650)
 VALID = timedelta(days=730)
@@ -73,7 +73,7 @@ def make_authority(directory: Path, name: str) -> None:
     Raises UsageError if there is an authority already.
     """
     try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        files.make_directories(directory, 0o700)
         directory.chmod(0o700)
     except OSError as error:
         raise UsageError(

@@ -80,7 +80,7 @@ def check(user: tuple[int, int] | None) -> None:
     """Raise UnsupportedError if this user cannot run fslab: its directory may be unreadable for other users."""
     if user is None:
         return
-    argv = [sys.executable, "-c", "import distributed, fslab.fleet.link"]
+    argv = [sys.executable, "-P", "-c", "import distributed, fslab.fleet.link"]
     log = os.memfd_create("fslab-check", os.MFD_CLOEXEC)
     try:
         child = proc.start(argv, output=log, cwd=Path("/"), user=user)
@@ -140,7 +140,7 @@ def start(
         if user is not None:
             os.chown(directory, *user)  # last: afterwards its user can create links there; fslab follows none
         env = {"HOME": str(directory), "TMPDIR": str(directory), "DASK_CONFIG": str(directory)}
-        argv = [sys.executable, "-m", module]
+        argv = [sys.executable, "-P", "-m", module]
         child = proc.start(argv, output=log, stdin=reading, cwd=directory, env=env, user=user)
     except BaseException:
         os.close(log)

@@ -28,6 +28,7 @@ from fslab.cell import Frozen
 from fslab.errors import FslabError, UsageError
 from fslab.fleet import certificates, invitations
 from fslab.names import Word, shown
+from fslab.system import files
 
 log = logging.getLogger("fslab.fleet")
 
@@ -186,7 +187,7 @@ def join(address: tuple[str, int], token: invitations.Invitation, name: str, dir
         ) from error
     if membership is None:
         raise FslabError(f"the fleet refused: {shown(str(refusal))}", where=where)
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    files.make_directories(directory, 0o700)
     mine = certificates.Credentials(directory=directory)
     certificates.write(mine.key, key, 0o600)
     certificates.write(mine.authority, membership.authority.encode(), 0o644)

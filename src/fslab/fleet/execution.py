@@ -97,7 +97,7 @@ class Execution:
         )  # fmt: skip
         request.write_text(wanted.model_dump_json(), "utf-8")
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        argv = [sys.executable, "-m", "fslab.fleet.measuring", str(request)]
+        argv = [sys.executable, "-P", "-m", "fslab.fleet.measuring", str(request)]
         try:
             child = proc.start(argv, output=output, cwd=Path("/"), env=paths.environment(), kept=True)
         finally:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fslab.errors import UnsafeError
+from fslab.system import path_owners
 
 
 @contextmanager
@@ -22,10 +23,11 @@ def opened(path: Path | str, flags: int = os.O_RDONLY, *, dir_fd: int | None = N
 
 def make_directories(path: Path, mode: int = 0o755) -> None:
     """Make a directory of this mode and those above it that are missing. Others cannot write to them, whatever the
-    umask."""
+    umask. UnsafeError if another user made one of them first (``path_owners.check_closed``)."""
     for each in (*reversed(path.parents), path):
         if not each.is_dir():
             each.mkdir(mode=mode if each == path else 0o755, exist_ok=True)
+    path_owners.check_closed(path)
 
 
 def own_directory(path: Path, mode: int) -> None:

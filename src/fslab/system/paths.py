@@ -11,13 +11,15 @@ from pathlib import Path
 from fslab.system import path_owners
 
 RUNTIME = "FSLAB_RUNTIME_DIR"
+_NAME = "fslab"
 
 
 def _xdg(variable: str, fallback: str) -> Path:
+    """Return the directory of fslab in that of a variable. It is judged itself: below /tmp, anybody can make it."""
     value = os.environ.get(variable, "")
     if value.startswith("/"):
-        return _closed(Path(value), variable)
-    return _closed(Path.home() / fallback, "HOME")
+        return _closed(Path(value) / _NAME, variable)
+    return _closed(Path.home() / fallback / _NAME, "HOME")
 
 
 def _closed(place: Path, variable: str) -> Path:
@@ -33,12 +35,12 @@ def environment() -> dict[str, str]:
 
 def data() -> Path:
     """Return the directory for results, with the default store."""
-    return _xdg("XDG_DATA_HOME", ".local/share") / "fslab"
+    return _xdg("XDG_DATA_HOME", ".local/share")
 
 
 def state() -> Path:
     """Return the directory for journals of campaigns."""
-    return _xdg("XDG_STATE_HOME", ".local/state") / "fslab"
+    return _xdg("XDG_STATE_HOME", ".local/state")
 
 
 def images() -> Path:
@@ -48,7 +50,7 @@ def images() -> Path:
 
 def cache() -> Path:
     """Return the directory for facts about this machine that can be determined again."""
-    return _xdg("XDG_CACHE_HOME", ".cache") / "fslab"
+    return _xdg("XDG_CACHE_HOME", ".cache")
 
 
 def runtime() -> Path:
@@ -64,8 +66,8 @@ def runtime() -> Path:
     elif os.geteuid() == 0:
         place = Path("/run")
     else:
-        place = _xdg("XDG_RUNTIME_DIR", ".local/state/fslab/run")
-    return place.resolve() / "fslab"
+        place = _xdg("XDG_RUNTIME_DIR", ".local/state/fslab/run").parent
+    return place.resolve() / _NAME
 
 
 def temporary(given: Path | None = None) -> Path:
