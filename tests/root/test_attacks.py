@@ -162,6 +162,14 @@ class TestHostileDirectories:
             assert str(up.device.path) in devices
         assert victim.read_bytes() == b"precious" * MIB
 
+    def test_a_file_system_in_which_others_can_exchange_the_work_directory(
+        self, workspace: Workspace
+    ) -> None:
+        """A command that runs as another user could put a link there, and its target would become that user's."""
+        wanted = spec(mkfs_options=f"-E root_owner={NOBODY}:{NOBODY}")
+        with ExitStack() as undone, pytest.raises(UnsafeError, match="the root directory of the file system"):
+            stack.build(wanted, workspace, undone, slot="m", make=True)
+
     def test_a_free_loop_device_that_another_process_takes_first(
         self, workspace: Workspace, tmp_path: Path, shell: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -296,6 +304,31 @@ class TestJournals:
         assert cleanup.clean_all()[1]
         assert victim.read_text() == "root"
         path.unlink()
+
+    def test_a_directory_that_was_a_sudo_caller_s_is_not_trusted_later(
+        self, tmp_path: Path, shell: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What a killed campaign left is undone only by one who trusts that user."""
+        (theirs := tmp_path / "theirs").mkdir()
+        (victim := tmp_path / "victim").mkdir()
+        os.chown(theirs, NOBODY, -1)
+        monkeypatch.setenv("SUDO_UID", str(NOBODY))
+        with CampaignJournal("test-0005") as journal:
+            for kind in ("mount", "image", "tree", "directory", "loop", "disk"):
+                journal.will_create(kind, str(theirs / "test-0005/mnt"))
+        (theirs / "test-0005").mkdir()
+        (theirs / "test-0005/mnt").symlink_to(victim)
+        monkeypatch.delenv("SUDO_UID")
+        shell("mount", "-t", "tmpfs", "somebody", victim)
+        try:
+            (told,) = cleanup.clean_all()[1]
+            assert f"{theirs} belongs to user {NOBODY}" in str(told)
+            assert mounts.at(victim)
+        finally:
+            mounts.unmount(victim)
+        (theirs / "test-0005/mnt").unlink()
+        monkeypatch.setenv("SUDO_UID", str(NOBODY))
+        assert cleanup.clean_all()[1] == []
 
     def test_one_thing_that_cannot_be_undone_does_not_keep_the_rest(self, tmp_path: Path, shell: Any) -> None:
         with CampaignJournal("test-0004") as journal:

@@ -7,14 +7,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fslab.abilities import Ability
 from fslab.cell import StackSpec
-from fslab.errors import MountError
+from fslab.errors import MountError, UnsafeError
 from fslab.storage import Growth, StackDevice, Workspace, content, images
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import LayoutPlan
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.storage.pool import Pool
-from fslab.system import cache, memory, mounts
+from fslab.system import cache, memory, mounts, path_owners
 
 LEFT_OVER = 8  # a workload must leave 1/8 of the memory free; until the next check it can write 2 GB/s
 
@@ -115,8 +116,16 @@ class Stack:
         return check_left
 
     def mount(self) -> None:
-        """Mount it, and run the study's own command for after a mount."""
+        """Mount it, and run the study's own command for after a mount. UnsafeError if another user could exchange the
+        workload's directory: a link in its place would lead root elsewhere."""
         self._mount()
+        has_links = self.driver is not None and Ability.SYMLINKS not in self.driver.limits.lacks
+        if self.target and has_links and (why := path_owners.stranger(self.target)):
+            raise UnsafeError(
+                f"not used: {why}, the root directory of the file system",
+                where=self.spec.name,
+                hint="leave its owner and mode as they are: no root_owner, uid, umask or mode",
+            )
         if self.spec.after_mount:
             self.work.mkdir(mode=0o700, exist_ok=True)
             argv = content.command_argv(self.spec.after_mount, str(self.work))
@@ -125,6 +134,7 @@ class Stack:
     def _mount(self) -> None:
         check_parts(self.parts)
         if self.device:
+            self.device.check()
             drop_buffers((self.device, *self.parts))
         if self.plan and self.device and self.target:
             if self.pool:

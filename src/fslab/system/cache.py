@@ -4,7 +4,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from fslab.system import sysfs, trees
+from fslab.system import sysfs, trees, untrusted_files
 from fslab.system.files import opened
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
@@ -45,7 +45,7 @@ def drop_tree(directory: Path) -> None:
     Works without root. Dentries and inodes stay cached. Symbolic links are not followed.
     """
     for path in trees.files(directory):
-        with opened(path, os.O_NOFOLLOW) as descriptor:
+        with untrusted_files.regular(path) as descriptor:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
@@ -56,7 +56,7 @@ def fill_from(directory: Path) -> None:
     """
     buffer = bytearray(CHUNK_BYTES)
     for path in trees.files(directory):
-        with opened(path, os.O_NOFOLLOW) as descriptor:
+        with untrusted_files.regular(path) as descriptor:
             while os.readv(descriptor, [buffer]):
                 pass
 

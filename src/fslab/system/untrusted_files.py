@@ -8,6 +8,8 @@ new files, and reads only regular files, up to a limit.
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from fslab.system.files import opened
@@ -24,14 +26,11 @@ def read(path: Path | str, *, limit_bytes: int, beneath: int | None = None) -> b
 
     ``beneath``: the descriptor of a directory that ``path`` is relative to.
     """
-    descriptor = open_regular(path, beneath)
-    try:
+    with regular(path, beneath) as descriptor:
         size = os.fstat(descriptor).st_size
         if size > limit_bytes:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
         return read_at(descriptor, 0, size)
-    finally:
-        os.close(descriptor)
 
 
 def read_at(descriptor: int, offset: int, count: int) -> bytes:
@@ -41,6 +40,16 @@ def read_at(descriptor: int, offset: int, count: int) -> bytes:
         parts.append(data)
         offset, count = offset + len(data), count - len(data)
     return b"".join(parts)
+
+
+@contextmanager
+def regular(path: Path | str, beneath: int | None = None) -> Iterator[int]:
+    """Yield a descriptor as ``open_regular`` returns it, which is closed at the end of the block."""
+    descriptor = open_regular(path, beneath)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def open_regular(path: Path | str, beneath: int | None = None) -> int:
