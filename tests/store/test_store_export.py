@@ -25,7 +25,8 @@ from fslab.record import (
     Value,
 )
 from fslab.store.campaign import Campaign
-from fslab.store.export import PIECE, Format, _long_rows, export, frame, read, render
+from fslab.store.export import PIECE, _long_rows, export, frame, read, render
+from fslab.store.export_format import Format
 from fslab.store.store import Store
 from fslab.units import Unit
 

@@ -18,7 +18,8 @@ from fslab.cli.option_groups import described
 from fslab.errors import InconclusiveError, NotComparableError, RegressionError, StoreError, UsageError
 from fslab.record import Metric, Status
 from fslab.store.campaign import Campaign
-from fslab.store.export import Format, render
+from fslab.store.export import render
+from fslab.store.export_format import Format
 from fslab.store.store import Store
 from fslab.units import Direction, Unit
 

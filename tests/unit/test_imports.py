@@ -135,6 +135,29 @@ def test_a_registered_file_knows_no_other_and_is_small() -> None:
     assert {str(path): n for path, n in lengths.items() if n > REGISTERED[str(path.parent)]} == {}
 
 
+def loaded(dotted: str, found: set[str]) -> set[str]:
+    """Add the modules that importing this one loads, as far as they are fslab's."""
+    place = SOURCE.joinpath(*dotted.split("."))
+    path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    if dotted in found or not path.is_file():
+        return found
+    found.add(dotted)
+    for node in parsed(path).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
+                loaded(name, found)
+    return found
+
+
+def test_the_command_line_answers_without_loading_the_library() -> None:
+    """Else each command takes a second longer, also ``--help``."""
+    found = loaded("fslab.cli", set())
+    assert "fslab.cli.run" in found
+    assert {package(each) for each in found} - {None} == {
+        "cli", "errors", "names", "outputs", "store", "system", "units",
+    }  # fmt: skip
+
+
 def calls(path: Path) -> list[str]:
     return [ast.unparse(node.func) for node in nodes(path) if isinstance(node, ast.Call)]
 

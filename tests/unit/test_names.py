@@ -20,7 +20,8 @@ from fslab.names import LONGEST_FILE_NAME, file_name, is_word, short_word
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.report.figures import Figure, files
 from fslab.store import export, rows
-from fslab.store.export import Format, render
+from fslab.store.export import render
+from fslab.store.export_format import Format
 from fslab.store.store import Store
 from fslab.study.matrix import medium_specs
 from fslab.study.model import StudyMedium

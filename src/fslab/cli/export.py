@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from fslab.cli.common import CampaignArgument, StoreOption, open_store
-from fslab.store.export import Format
+from fslab.errors import UsageError
+from fslab.store.export_format import Format
 
 
 def export(
@@ -19,7 +20,6 @@ def export(
         form --format -f: csv, parquet: one row per figure. Default: by the ending of --output, else json.
         output --output -o: Write to this file, replacing it; default: standard output. Parquet needs a file.
     """
-    from fslab.errors import UsageError
     from fslab.store.export import export as write
 
     form = form or _format_of(output)

@@ -11,7 +11,6 @@ import io
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from fslab.cell import Cell, TrialKey
 from fslab.errors import StoreError, UsageError
 from fslab.record import RECORD_VERSION, Provenance, Status, TrialRecord, ValidityWarning, Value
 from fslab.store import rows
+from fslab.store.export_format import Format
 from fslab.system import memory
 from fslab.units import format_size
 
@@ -47,14 +47,6 @@ MEMORY_SHARE = (
 )
 
 HINT = "make one with: fslab export CAMPAIGN --output trials.json"
-
-
-class Format(StrEnum):
-    """A file format of exports."""
-
-    CSV = "csv"
-    JSON = "json"
-    PARQUET = "parquet"
 
 
 def export(store: Store, campaign_id: str, form: Format | str, out: Path | None) -> None:
