@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fslab.cli.common import console
+from fslab.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,6 @@ def show(everything: Sequence[Evidence]) -> None:
 def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
     """Print the mechanisms, those in which the stacks differ most first, each with its strongest explanation."""
     from fslab.api import explanations
-    from fslab.units import counted
 
     screen = console()
     ranked = explanations.ranking(everything)

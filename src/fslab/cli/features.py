@@ -16,6 +16,7 @@ from fslab.cli.common import (
     print_json,
 )
 from fslab.errors import UnsupportedError, UsageError
+from fslab.units import format_size, guest_size, parse_size
 
 if TYPE_CHECKING:
     from fslab.campaign.feature_tests import Request
@@ -55,7 +56,6 @@ def features(
     from fslab.cell import MachineSpec
     from fslab.machine.facts import gather
     from fslab.report.features_terminal import documented
-    from fslab.units import guest_size
 
     if guest_memory is not None:
         option_value(guest_size, guest_memory, "--guest-memory")
@@ -83,7 +83,6 @@ def features(
 def _request(filesystem: str, medium: str, size: str, only: str | None) -> Request:
     from fslab.api import feature_tests
     from fslab.campaign.feature_tests import Request
-    from fslab.units import format_size, parse_size
 
     if medium not in {"loop", "ram"}:
         raise UsageError(f"invalid medium '{medium}'", where="--medium", hint="use loop or ram")

@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ import typer
 
 from fslab.cli.common import option_value, say
 from fslab.errors import InterruptedBySignal, UnsupportedError, UsageError
+from fslab.units import parse_duration
 
 if TYPE_CHECKING:
     from fslab.fleet.certificates import Credentials
@@ -105,7 +107,6 @@ def serve(
     """
     _check_installed()
     from fslab.fleet import scheduler
-    from fslab.units import parse_duration
 
     home = _home(directory, "fleet")
     give_up_s = option_value(parse_duration, give_up_after, "--give-up-after")
@@ -139,7 +140,6 @@ def invite(
     """
     _check_installed()
     from fslab.fleet import invitations, scheduler
-    from fslab.units import parse_duration
 
     home = _home(directory, "fleet")
     settings = scheduler.load(home)
@@ -221,8 +221,6 @@ def _until_ended(serve: Callable[[], object]) -> None:
 
 def _check_installed() -> None:
     """Raise UnsupportedError if the fleet's packages are missing. They are optional dependencies of fslab."""
-    from importlib.util import find_spec
-
     missing = [name for name in ("cryptography", "distributed", "psycopg") if find_spec(name) is None]
     if missing:
         raise UnsupportedError(

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, time, timedelta
 from fslab.cli import run_options
 from fslab.cli.common import StoreOption, StudyChanges, open_store, option_value, say
 from fslab.errors import UsageError
+from fslab.units import parse_duration
 
 EPILOG = """\b
 Examples:
@@ -80,8 +81,6 @@ def unschedule(name: str, *, store: StoreOption = None) -> None:
 
 
 def _every(text: str) -> int:
-    from fslab.units import parse_duration
-
     found = option_value(parse_duration, text, "--every")
     if found < 60:
         raise UsageError(f"'{text}' is less than a minute", where="--every", hint="write a time such as 24h")

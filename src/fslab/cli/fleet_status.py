@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from fslab.cli.common import JsonOption, StoreOption, console, open_store, print_json, say
 from fslab.errors import UsageError
-from fslab.units import counted
+from fslab.units import counted, format_duration
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from fslab.store.fleet_values import AssignmentSummary, FleetSchedule, MemberMachine
 
 
@@ -94,8 +93,6 @@ def forget(machine: str, *, store: StoreOption = None) -> None:
 def _show_machines(machines: list[MemberMachine]) -> None:
     from rich.table import Table
 
-    from fslab.units import format_duration
-
     table = Table(box=None, pad_edge=False)
     for title in ("machine", "", "runs", "kernel", "CPU", "labels"):
         table.add_column(title, overflow="fold")
@@ -111,8 +108,6 @@ def _show_machines(machines: list[MemberMachine]) -> None:
 
 def _clock(ahead_s: object) -> str:
     """Return how far a machine's clock differs from the database's, if it does."""
-    from fslab.units import format_duration
-
     if not isinstance(ahead_s, int | float) or not ahead_s:
         return ""
     return f", clock {format_duration(abs(ahead_s))} {'ahead' if ahead_s > 0 else 'behind'}"
@@ -120,8 +115,6 @@ def _clock(ahead_s: object) -> str:
 
 def _certificate(until: datetime | None) -> str:
     """Return when a machine's certificate expires, if it has to be renewed."""
-    from datetime import UTC, datetime, timedelta
-
     if until is None or until - datetime.now(UTC) > timedelta(days=60):
         return ""
     return f", certificate {'until' if until > datetime.now(UTC) else 'expired on'} {until:%Y-%m-%d}"

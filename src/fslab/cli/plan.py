@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from fslab.cli.common import (
     console,
     print_json,
 )
+from fslab.units import counted, first_of, format_duration, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,8 +66,6 @@ def plan(
 
 def _show(made: Plan, screen: Console, *, more: str | None, claims: Sequence[str]) -> None:
     """``more``: the command that shows the exact commands of each cell; None: show them."""
-    from fslab.units import counted, format_size
-
     screen.print(f"[bold]{escape(made.study)}[/bold]: {escape(made.title)}", soft_wrap=True)
     screen.print(f"{_trials(made)}, in random order (seed {made.seed})", soft_wrap=True)
     _show_slices(made, screen)
@@ -96,7 +97,6 @@ def _show(made: Plan, screen: Console, *, more: str | None, claims: Sequence[str
 
 def _show_slices(made: Plan, screen: Console) -> None:
     from fslab.plan.slicing import LEAST_SLICES
-    from fslab.units import format_duration
 
     if sliced := {cell.workload.name: cell.slice_s for cell in made.cells if cell.slice_s}:
         told = ", ".join(f"{name} ({format_duration(slice_s)})" for name, slice_s in sliced.items())
@@ -118,8 +118,6 @@ def _show_executed(made: Plan, screen: Console) -> None:
 
 def _where(made: Plan) -> Iterator[str]:
     """Yield where the stacks are measured, unless that is this machine itself for all of them."""
-    from fslab.units import first_of
-
     if all(each.type == "host" for each in made.machines):
         return
     for each in made.machines:
@@ -145,16 +143,12 @@ def _reasons(made: Plan) -> list[tuple[str, int]]:
 
     Empty if no cell is possible: then ``refused`` has the reasons.
     """
-    from collections import Counter
-
     if made.refused and len(made.impossible) == len(made.cells):
         return []
     return list(Counter(made.impossible.values()).items())
 
 
 def _expected(made: Plan) -> str:
-    from fslab.units import format_duration
-
     expected = f"expected: about {format_duration(made.expected_s)}"
     longest_s = made.expected_most_s or made.expected_s
     if longest_s > made.expected_s:
@@ -172,7 +166,6 @@ def _expected(made: Plan) -> str:
 def _trials(made: Plan) -> str:
     """Return ``15 cells × 5 trials = 75 trials``; with a precision, the least and most trials and the stopping rule."""
     from fslab.stopping_rule import Until
-    from fslab.units import counted
 
     cells, least, most = len(made.measured), made.trials, made.stopping.most
     all_ = f"{cells} of " * (cells < len(made.cells)) + counted(len(made.cells), "cell")
@@ -192,8 +185,6 @@ def _trials(made: Plan) -> str:
 
 def _show_scale(made: Plan, screen: Console) -> None:
     """Print the scaled amounts of each entry, and the costs of scaling."""
-    from itertools import groupby
-
     if made.scale == 1:
         return
     screen.print(

@@ -11,6 +11,7 @@ import typer
 
 from fslab.cli.common import StudyChanges, option_value
 from fslab.errors import UsageError
+from fslab.units import parse_duration
 
 MachinesOption = Annotated[
     list[str] | None,
@@ -131,8 +132,6 @@ def check_fleet(chosen: FleetChoice, others: Mapping[str, object]) -> None:
 
 def seconds(budget: str | None) -> float | None:
     """Return --budget in seconds. Raises UsageError unless it is a duration greater than zero."""
-    from fslab.units import parse_duration
-
     if budget is None:
         return None
     found = option_value(parse_duration, budget, "--budget")

@@ -11,7 +11,7 @@ import typer
 from fslab.cli.common import JsonOption, StoreOption, YesOption, open_store, option_value, print_json, say
 from fslab.cli.option_groups import App
 from fslab.errors import StoreError, UsageError
-from fslab.units import counted
+from fslab.units import counted, parse_duration
 
 app = App(
     no_args_is_help=True,
@@ -119,7 +119,6 @@ def prune(
         dry_run: Show what would be deleted; delete nothing.
     """
     from fslab.api import retention
-    from fslab.units import parse_duration
 
     age_s = option_value(parse_duration, older_than, "--older-than")
     with open_store(store) as opened:
