@@ -152,6 +152,19 @@ def parse_duration(text: str | float) -> float:
     return seconds
 
 
+def some_time(value: object) -> str:
+    """Return a duration as text. Raises ValueError unless it is one, and longer than zero."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("a duration is a number with s, m or h, such as 30s or 10m")  # noqa: TRY004 - for pydantic
+    if not parse_duration(value):
+        raise ValueError(f"'{value}' must be greater than zero")
+    return str(value)
+
+
+DURATION_SCHEMA = WithJsonSchema({"title": "duration", "type": ["string", "number"]})
+SomeTime = Annotated[str, BeforeValidator(some_time), DURATION_SCHEMA]
+
+
 def format_size(size_bytes: float) -> str:
     """Return a size such as ``1.5 GiB``: powers of 1024, three significant digits."""
     value = float(size_bytes)

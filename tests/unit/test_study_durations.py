@@ -52,6 +52,27 @@ def test_a_run_time_beyond_all_bounds_is_a_mistake_at_its_line() -> None:
         load_text(STUDY.format(keys="tool: fio, rw: read, size: 1m, runtime: 99999d"), "t.yaml")
 
 
+@pytest.mark.parametrize(
+    ("keys", "key"),
+    [
+        ("tool: filebench, personality: varmail", "runtime"),
+        ("tool: postgresql", "runtime"),
+        ("tool: command, run: 'sleep {runtime}'", "runtime"),
+        ("tool: command, run: 'true'", "takes"),
+        (
+            "tool: mixed, parts: {a: {tool: dd, op: write, count: 1}, b: {tool: dd, op: read, count: 1}}",
+            "runtime",
+        ),
+    ],
+)
+def test_a_duration_of_a_tool_is_some_time_also_as_a_number_of_seconds(keys: str, key: str) -> None:
+    (cell,) = expand(load_text(STUDY.format(keys=f"{keys}, {key}: 90"), "t.yaml"))
+    assert getattr(parsed(cell.workload).parameters, key) == "90"
+    for wrong, why in (("0s", "must be greater than zero"), ("true", "a duration is"), ("soon", "is not a")):
+        with pytest.raises(StudyError, match=rf"t\.yaml:4: workloads\.w\.{key}: .*{why}"):
+            load_text(STUDY.format(keys=f"{keys}, {key}: {wrong}"), "t.yaml")
+
+
 def test_more_files_than_bytes_are_a_mistake() -> None:
     """fio aborts if a file would get less than one byte."""
     with pytest.raises(StudyError, match=r"workloads\.w\.nrfiles: .* less than one byte"):

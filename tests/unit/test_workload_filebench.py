@@ -129,7 +129,7 @@ def test_a_script_and_a_file() -> None:
         ({"personality": "varmail", "digest": DIGEST}, "'digest' needs 'file'"),
         ({"personality": "varmail", "set": "nfiles"}, "'nfiles' is not name=value"),
         ({"personality": "varmail", "meanfilesize": "large"}, "is not a size"),
-        ({"personality": "varmail", "runtime": "0s"}, "greater than 0"),
+        ({"personality": "varmail", "runtime": "0s"}, "greater than zero"),
         ({"personality": "varmail", "nfile": 5}, "nfile"),
     ],
 )

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from fslab import scaling
 from fslab.cell import EntryOptions
-from fslab.units import SomeSize, parse_duration, parse_size
+from fslab.units import SomeSize, SomeTime, parse_duration, parse_size
 
 Settings = Mapping[str, str]
 DEFAULT_RUNTIME = "10s"
@@ -92,7 +92,7 @@ class AnyLoad(EntryOptions):
 class Load(AnyLoad):
     """The keys of an application that commits transactions."""
 
-    runtime: str | None = Field(
+    runtime: SomeTime | None = Field(
         None,
         description=f"how long to run transactions; default: {DEFAULT_RUNTIME}, or none with `transactions`",
     )
@@ -137,13 +137,6 @@ class Load(AnyLoad):
             if field.json_schema_extra == _DURABILITY
         }
         return {name: _default_first(field) for name, field in fields.items()}
-
-    @field_validator("runtime")
-    @classmethod
-    def _some_time(cls, value: str | None) -> str | None:
-        if value is not None and not parse_duration(value):
-            raise ValueError("'runtime' must be greater than zero")
-        return value
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:

@@ -7,25 +7,16 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from fslab.cell import Geometry, Scalar, as_written
 from fslab.claims.schema import several
 from fslab.machine import tunables
-from fslab.units import parse_duration
+from fslab.units import DURATION_SCHEMA, parse_duration, some_time
 
 SHORTEST_SLICE_S, LONGEST_SLICE_S = 0.01, 60.0
-
-
-def _duration(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError("a duration is a number with s, m or h, such as 30s or 10m")  # noqa: TRY004 - for pydantic
-    seconds = parse_duration(value)
-    if seconds <= 0:
-        raise ValueError(f"'{value}' must be greater than zero")
-    return seconds
 
 
 def _slices(value: object) -> str:
     text = as_written(value)
     if text in ("auto", "off", "False"):  # YAML reads off as false
         return "off" if text == "False" else text
-    if not SHORTEST_SLICE_S <= _duration(text) <= LONGEST_SLICE_S:
+    if not SHORTEST_SLICE_S <= parse_duration(some_time(text)) <= LONGEST_SLICE_S:
         raise ValueError(f"'{text}' must be from {SHORTEST_SLICE_S * 1000:g}ms to {LONGEST_SLICE_S:g}s")
     return text
 
@@ -48,9 +39,7 @@ def _tunings(value: object) -> object:
 _SETTING = {"type": ["string", "number", "boolean"]}
 _SETTINGS = {"anyOf": [_SETTING, {"type": "array", "items": _SETTING, "minItems": 1}]}
 
-Duration = Annotated[
-    float, BeforeValidator(_duration), WithJsonSchema({"title": "duration", "type": ["string", "number"]})
-]
+Duration = Annotated[float, BeforeValidator(lambda value: parse_duration(some_time(value))), DURATION_SCHEMA]
 Slices = Annotated[
     str,
     BeforeValidator(_slices),

@@ -13,21 +13,28 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import isfinite
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-from pydantic import ValidationError, model_validator
+from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
 from fslab.abilities import Needs
 from fslab.applications import REGISTRY as APPLICATIONS
 from fslab.applications import Application
-from fslab.cell import EntryOptions, WorkloadSpec
+from fslab.cell import WorkloadSpec
 from fslab.errors import SIZES_HINT, FslabError, NoSpaceError, ToolOutputError
 from fslab.record import Metric
 from fslab.registry import Registry
 from fslab.scaling import Changes
 from fslab.system.tool_messages import one_line, reports_full_disk
 from fslab.system.tools import Tool
+from fslab.workloads._parameters import MOST_AT_ONCE as MOST_AT_ONCE
+from fslab.workloads._parameters import SECTOR_BYTES as SECTOR_BYTES
+from fslab.workloads._parameters import Parameters as Parameters
+from fslab.workloads._parameters import Text as Text
+from fslab.workloads._parameters import check_sectors as check_sectors
+from fslab.workloads._parameters import flags as flags
+from fslab.workloads._parameters import text_key as text_key
 from fslab.workloads._run import Check as Check
 from fslab.workloads._run import Commands as Commands
 from fslab.workloads._run import Job as Job
@@ -38,48 +45,6 @@ from fslab.workloads._traits import Switchable as Switchable
 from fslab.workloads._traits import Traits as Traits
 
 log = logging.getLogger("fslab.outcome")
-
-
-def text_key(key: str) -> str:
-    """Return the name of the parameter that holds the text of the file that parameter ``key`` names."""
-    return f"{key}_text"
-
-
-# Maximum number of processes, threads or requests in flight of a workload: fio's own limit. Without a limit, a
-# mistyped number uses up all process ids of the machine.
-MOST_AT_ONCE = 4096
-
-
-class Parameters(EntryOptions):
-    """Base class of every workload's parameters. The field descriptions become the documentation of the study file.
-
-    ``file_keys``: keys that name a file of the user. The file's text is a separate parameter (``text_key``), set when
-    the study is loaded, so that it is part of the cell. The workload has it written to a file with ``Commands.inputs``.
-    ``command_keys``: keys that hold command lines; a list there is a list of words, not a matrix axis. ``nested_keys``:
-    keys whose mapping becomes keys with dots: ``metrics.rate.unit``.
-    """
-
-    file_keys: ClassVar[frozenset[str]] = frozenset()
-    command_keys: ClassVar[frozenset[str]] = frozenset()
-    nested_keys: ClassVar[frozenset[str]] = frozenset()
-
-    @model_validator(mode="after")
-    def _with_texts(self) -> Self:
-        """Require each file's text. Else a stored workload would read any file of that name on this machine."""
-        for key in self.file_keys:
-            named = getattr(self, key, None)
-            if named is not None and getattr(self, text_key(key), None) is None:
-                raise ValueError(f"the text of '{key}: {named}' is missing")
-        return self
-
-
-SECTOR_BYTES = 512
-
-
-def check_sectors(key: str, size_bytes: int) -> None:
-    """Raise ValueError for a size of direct requests that no device accepts: open(2), O_DIRECT."""
-    if size_bytes % SECTOR_BYTES:
-        raise ValueError(f"'{key}' must be a multiple of {SECTOR_BYTES} bytes with direct I/O")
 
 
 # Raised when parts of a document are not of the documented type.

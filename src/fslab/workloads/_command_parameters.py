@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from fslab.cell import Scalar, as_written
 from fslab.errors import nearest
 from fslab.record import Metric
-from fslab.units import Direction, Size, Unit, parse_duration
+from fslab.units import Direction, Size, SomeTime, Unit
 from fslab.workloads import Parameters
 from fslab.workloads._command_lines import split
 
@@ -67,7 +67,7 @@ class CommandParameters(Parameters):
         False, description="rank the stacks by the time of the command too, although there are metrics"
     )
     sync: bool = Field(False, description="run `sync -f` after it, in the measured time")
-    runtime: str | None = Field(
+    runtime: SomeTime | None = Field(
         None,
         description="how long the command measures: `{runtime}` stands for it, in whole seconds, rounded up",
     )
@@ -78,7 +78,7 @@ class CommandParameters(Parameters):
         "whole run",
     )
     space: Size = Field("1g", description="space that it needs on the file system")
-    takes: str = Field("10s", description="estimated duration of prepare and run, for the plan")
+    takes: SomeTime = Field("10s", description="estimated duration of prepare and run, for the plan")
 
     @property
     def limits(self) -> tuple[str, ...]:
@@ -142,13 +142,6 @@ class CommandParameters(Parameters):
     def _named(cls, value: str | None) -> str | None:
         if value is not None and not _USER.fullmatch(value):
             raise ValueError("'user' is the name of a user of this machine, such as postgres")
-        return value
-
-    @field_validator("takes", "runtime")
-    @classmethod
-    def _some_time(cls, value: str | None) -> str | None:
-        if value is not None:
-            parse_duration(value)
         return value
 
     @model_validator(mode="after")

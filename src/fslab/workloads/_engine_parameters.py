@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from fslab.errors import nearest
 from fslab.units import Size, parse_size
-from fslab.workloads import MOST_AT_ONCE, Parameters
+from fslab.workloads import MOST_AT_ONCE, Parameters, Text
 
 FILES = ("create", "stat", "read", "delete")
 META = (
@@ -51,8 +51,6 @@ STUDY_CLASSES = ((450_000, 32 << 10), (50_000, 4 << 20), (1_000, 100 << 20))
 _CLASS = re.compile(r"[^:]*:([0-9]+):([^:.]+)(?::(?:lognormal|uniform|fixed))?")
 _PLANT = re.compile(r"([^:]*):([^:]+)(?::0*[1-9][0-9]*)?")
 _PLANTED_BYTES = (6, 100)  # engine/PROTOCOL.md, populate
-
-Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) in {int, float} else value)]
 
 
 class EngineParameters(Parameters):

@@ -4,10 +4,9 @@ Values are passed to fio as they are written. Nothing here runs fio or touches a
 """
 
 import re
-from typing import Annotated, ClassVar, Self
+from typing import ClassVar, Self
 
 from pydantic import (
-    BeforeValidator,
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
@@ -21,7 +20,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from fslab.cell import Scalar
 from fslab.errors import nearest
 from fslab.units import SomeSize, parse_duration, parse_size
-from fslab.workloads import MOST_AT_ONCE, SECTOR_BYTES, Parameters
+from fslab.workloads import MOST_AT_ONCE, SECTOR_BYTES, Parameters, Text
 from fslab.workloads._fio_objections import count_mistake, objection, spelled
 from fslab.workloads._fio_options import (
     ASYNC_ENGINES,
@@ -40,8 +39,6 @@ from fslab.workloads._fio_requests import LARGEST_OF, request_of
 _TIME = re.compile(r"\d+(?:us|ms|[smhd])?")  # fio 3.33 cuts fractions: 1.5 is 1 s
 VARIABLES = "variables."  # prefix of the keys that hold the variables of a job file
 _RW = re.compile(r"(read|write|randread|randwrite|rw|readwrite|randrw)(:\d+[kmg]?)?")
-
-Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 
 
 class FioParameters(Parameters):

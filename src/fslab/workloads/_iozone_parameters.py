@@ -1,11 +1,11 @@
 """Parameters of IOzone: a file size and a record length. Runs nothing."""
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from fslab.units import Size, parse_size
-from fslab.workloads import Parameters
+from fslab.workloads import Parameters, Text
 
 KIB = 1024
 SMALLEST_FILE_BYTES = 4 * KIB  # iozone 3.489 silently starts at one page
@@ -16,8 +16,6 @@ MOST_BYTES = (
     8 << 30
 )  # of the files of all rounds, so that a study at full scale does not write ten times as much
 TESTS = {0: ("write", "rewrite"), 1: ("read", "reread"), 2: ("random_read", "random_write")}
-
-Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 
 
 class IozoneParameters(Parameters):

@@ -7,9 +7,9 @@ nothing. Use fio where that matters.
 
 import re
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from fslab import scaling
 from fslab.abilities import Ability, Needs
@@ -28,6 +28,7 @@ from fslab.workloads import (
     Traits,
     Workload,
     check_sectors,
+    flags,
 )
 
 FILE = "fslab.dd"
@@ -37,6 +38,8 @@ _GUESSED_REQUESTS_PER_S = 500e3
 _LEAST_BYTES = 4 << 20
 # coreutils 9.1: "1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s"; no parentheses below 1 kB.
 _SUMMARY = re.compile(r"^(\d+) bytes? (?:\([^)]*\) )?copied, ([\d.e+-]+) s,", re.MULTILINE)
+
+_FLAGS = flags("direct", "dsync", "sync", "nocache", "noatime")
 
 
 class DdParameters(Parameters):
@@ -50,13 +53,13 @@ class DdParameters(Parameters):
     )
     bs: SomeSize = Field(default="1M", description="bytes of each read(2) and write(2), such as 64k")
     count: int = Field(ge=1, description="number of blocks")
-    oflag: str = Field(
+    oflag: Annotated[str, _FLAGS] = Field(
         default="", description="for writes, comma-separated: direct, dsync, sync, nocache, noatime"
     )
-    iflag: str = Field(
+    iflag: Annotated[str, _FLAGS] = Field(
         default="", description="for reads, comma-separated: direct, dsync, sync, nocache, noatime"
     )
-    conv: str = Field(default="fsync", description="for writes: fsync, fdatasync or none")
+    conv: Literal["fsync", "fdatasync", "none"] = Field(default="fsync", description="for writes")
 
     @property
     def direct(self) -> bool:
@@ -76,22 +79,6 @@ class DdParameters(Parameters):
         if self.direct:
             check_sectors("bs", parse_size(self.bs))
         return self
-
-    @field_validator("oflag", "iflag")
-    @classmethod
-    def _known_flags(cls, value: str) -> str:
-        known = {"direct", "dsync", "sync", "nocache", "noatime"}
-        unknown = set(value.split(",")) - known - {""}
-        if unknown:
-            raise ValueError(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(sorted(known))}")
-        return value
-
-    @field_validator("conv")
-    @classmethod
-    def _known_conversion(cls, value: str) -> str:
-        if value not in {"fsync", "fdatasync", "none"}:
-            raise ValueError(f"'{value}' is not one of fsync, fdatasync, none")
-        return value
 
 
 class Dd(Workload[DdParameters]):

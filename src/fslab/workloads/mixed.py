@@ -22,7 +22,7 @@ from fslab.errors import nearest
 from fslab.record import Metric
 from fslab.system.parallel import RESULT
 from fslab.system.tools import Tool
-from fslab.units import Direction, Unit
+from fslab.units import Direction, SomeTime, Unit
 from fslab.workloads import (
     REGISTRY,
     Check,
@@ -57,7 +57,7 @@ class MixedParameters(Parameters):
     command_keys: ClassVar[frozenset[str]] = frozenset({"prepare", "run", "cleanup"})
     nested_keys: ClassVar[frozenset[str]] = frozenset({"parts"})
 
-    runtime: str | None = Field(
+    runtime: SomeTime | None = Field(
         None, description="run time of the parts that take one and do not set their own"
     )
 

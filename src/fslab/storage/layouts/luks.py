@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from fslab.storage.layouts import LayoutOptions, LayoutPlan, volume_name
 from fslab.storage.layouts._joined import JoinedLayout
@@ -29,7 +29,9 @@ class LuksOptions(LayoutOptions):
     cipher: str = Field(
         "aes-xts-plain64", pattern=CIPHER, max_length=64, description="cipher, as for `cryptsetup --cipher`"
     )
-    key_bits: int = Field(512, ge=128, le=512, description="size of the key; XTS uses half of it")
+    key_bits: int = Field(
+        512, ge=128, le=512, multiple_of=8, description="size of the key; XTS uses half of it"
+    )
     sector_size: Literal[512, 1024, 2048, 4096] | None = Field(
         None, description="bytes that are encrypted at once; default: chosen by cryptsetup for the disk"
     )
@@ -38,13 +40,6 @@ class LuksOptions(LayoutOptions):
         description="let kernel threads encrypt and decrypt; `false`: where the request is made or ends "
         "(`--perf-no_read_workqueue --perf-no_write_workqueue`, Linux 5.9)",
     )
-
-    @field_validator("key_bits")
-    @classmethod
-    def _whole_bytes(cls, value: int) -> int:
-        if value % 8:
-            raise ValueError(f"{value} is not a multiple of 8")
-        return value
 
 
 class Luks(JoinedLayout[LuksOptions]):
