@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.directories import set_directories
 from tests.limits import wait_for
 
 from fslab.campaign import campaign as campaigns
@@ -14,7 +16,7 @@ from fslab.campaign import workspace as workspaces
 from fslab.campaign.guests import Guests
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.machine.kinds import REGISTRY
-from fslab.system import memory, paths
+from fslab.system import memory
 
 
 def group_members(leader: int) -> list[int]:
@@ -31,9 +33,9 @@ def group_members(leader: int) -> list[int]:
     return found
 
 
-@pytest.fixture
-def guests(own_directories: Path) -> Iterator[Guests]:
-    """Yield the guests of a campaign. Afterwards, check that their processes and files are gone."""
+@contextlib.contextmanager
+def _guests(home: Path) -> Iterator[Guests]:
+    """Yield the guests of a campaign whose files are below ``home``. Check that their processes and files are gone."""
     missing = REGISTRY.get("uml").missing(MachineSpec(type="uml"))
     if missing:
         pytest.skip(f"{missing[0].what}: {missing[0].remedy}")
@@ -44,9 +46,42 @@ def guests(own_directories: Path) -> Iterator[Guests]:
         yield made
         leaders += [guest.child.pid for guest in made.running]
     wait_for(lambda: not any(map(group_members, leaders)))  # a large guest needs a moment to free its memory
-    assert not (paths.runtime() / campaign).exists()
+    assert not workspace.runtime.exists()
     assert not list(memory.SHARED.glob(f"fslab-{campaign}-*")), "an image is left"
-    assert not list((own_directories / "state").rglob("*.jsonl")), "a journal is left"
+    assert not list((home / "state").rglob("*.jsonl")), "a journal is left"
+
+
+@pytest.fixture
+def guests(own_directories: Path) -> Iterator[Guests]:
+    """Yield guests that only this test uses."""
+    with _guests(own_directories) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def _kept(tmp_path_factory: pytest.TempPathFactory, session_cache: Path) -> Iterator[tuple[Path, Guests]]:
+    home = tmp_path_factory.mktemp("g")
+    with pytest.MonkeyPatch.context() as patch:
+        set_directories(patch, home)
+        patch.setenv("XDG_CACHE_HOME", str(session_cache))
+        with _guests(home) as made:
+            yield home, made
+
+
+@pytest.fixture
+def shared(
+    _kept: tuple[Path, Guests], session_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Guests]:
+    """Yield guests that all tests of the module use, in directories of their own: a boot takes seconds of CPU time.
+
+    A test may break its guest. The next test that needs one boots another.
+    """
+    home, made = _kept
+    set_directories(monkeypatch, home)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(session_cache))
+    yield made
+    if any(guest.broken for guest in made.running):
+        made.end()
 
 
 def cell(filesystem: str = "ext4", **changes: Any) -> Cell:

@@ -69,11 +69,11 @@ def come_up(stacks: list[StackSpec], guests: Guests, size: str = "320m") -> None
         assert [part["device"] for part in seen["facts"]["parts"]] == seen["disks"]
 
 
-def test_every_layout_comes_up_and_leaves_no_trace(guests: Guests) -> None:
+def test_every_layout_comes_up_and_leaves_no_trace(shared: Guests) -> None:
     own = {name: "btrfs" for name in JOINING if REGISTRY.get(name).filesystems}
     wanted = [spec(layout, own.get(layout, "ext4"), **on_disks(layout, 4)) for layout in JOINING]
     come_up(
-        [*wanted, spec("lvm-snapshot", thin=True), spec("luks", workqueues=False, sector_size=4096)], guests
+        [*wanted, spec("lvm-snapshot", thin=True), spec("luks", workqueues=False, sector_size=4096)], shared
     )
 
 
@@ -115,9 +115,9 @@ def test_geometry_is_what_was_asked_on_a_real_stripe(layout: str, disks: int, gu
 @pytest.mark.parametrize(
     "layout", [name if name in {"md-raid1", "luks", "lvm-thin"} else slow(name) for name in KERNEL_S]
 )
-def test_after_a_crash_it_is_undone_and_nothing_else(layout: str, guests: Guests) -> None:
-    kind, name = REGISTRY.get(layout).undo_kind, volume_name(guests.workspace.campaign)
-    seen = inside(guests, "crash", spec=spec(layout, **on_disks(layout, 3)), size="100m")
+def test_after_a_crash_it_is_undone_and_nothing_else(layout: str, shared: Guests) -> None:
+    kind, name = REGISTRY.get(layout).undo_kind, volume_name(shared.workspace.campaign)
+    seen = inside(shared, "crash", spec=spec(layout, **on_disks(layout, 3)), size="100m")
     assert seen["held"] == on_disks(layout, 3).get("disks", 1)
     assert [kind for kind, _ in seen["done"]] == ["mount", kind]
     assert seen["done"][1] == [kind, name]
@@ -129,9 +129,9 @@ def test_after_a_crash_it_is_undone_and_nothing_else(layout: str, guests: Guests
 @pytest.mark.parametrize(
     "layout", ["lvm-stripe", "md-raid0", "luks", slow("lvm-thin"), slow("md-raid1"), slow("md-raid5")]
 )
-def test_after_a_crash_it_is_undone_on_disks_that_are_dead(layout: str, guests: Guests) -> None:
-    kind, name = REGISTRY.get(layout).undo_kind, volume_name(guests.workspace.campaign)
-    seen = inside(guests, "dead", spec=spec(layout, **on_disks(layout, 3)), size="100m")
+def test_after_a_crash_it_is_undone_on_disks_that_are_dead(layout: str, shared: Guests) -> None:
+    kind, name = REGISTRY.get(layout).undo_kind, volume_name(shared.workspace.campaign)
+    seen = inside(shared, "dead", spec=spec(layout, **on_disks(layout, 3)), size="100m")
     assert [kind for kind, _ in seen["done"]] == ["mount", kind]
     assert seen["done"][1] == [kind, name]
     assert (seen["again"], seen["left"]) == ([], [])
@@ -139,9 +139,9 @@ def test_after_a_crash_it_is_undone_on_disks_that_are_dead(layout: str, guests: 
 
 @pytest.mark.parametrize("layout", ["lvm-stripe", "md-raid1", "luks"])
 def test_signatures_without_a_volume_are_removed_if_they_carry_the_campaign_s_name(
-    layout: str, guests: Guests
+    layout: str, shared: Guests
 ) -> None:
-    seen = inside(guests, "halfway", spec=spec(layout, **on_disks(layout, 2)), size="100m")
+    seen = inside(shared, "halfway", spec=spec(layout, **on_disks(layout, 2)), size="100m")
     # LUKS has two headers on a disk.
     disks = [len({line.split()[0] for line in seen[which]}) for which in ("before", "others")]
     assert disks == [on_disks(layout, 2).get("disks", 1)] * 2
@@ -150,8 +150,8 @@ def test_signatures_without_a_volume_are_removed_if_they_carry_the_campaign_s_na
 
 
 @pytest.mark.parametrize("layout", ["lvm-stripe", slow("luks"), slow("md-raid1")])
-def test_what_is_kept_for_a_later_trial_is_removed_after_a_crash(layout: str, guests: Guests) -> None:
-    seen = inside(guests, "between", spec=spec(layout, **on_disks(layout, 2)), size="100m")
+def test_what_is_kept_for_a_later_trial_is_removed_after_a_crash(layout: str, shared: Guests) -> None:
+    seen = inside(shared, "between", spec=spec(layout, **on_disks(layout, 2)), size="100m")
     assert seen == {"done": [REGISTRY.get(layout).undo_kind], "left": []}
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 from tests.guest.conftest import cell, group_members
-from tests.guest.test_layouts import spec
 from tests.limits import LIMIT_S
 
 from fslab.campaign import prepared_states
@@ -50,15 +49,17 @@ with memory_limit.limited("fslab-test", 32 << 20) as within:
     print((group / "fslab-test/memory.max").read_text())
     print((group / "fslab-test/memory.events").read_text())
 assert {*group.glob("*/")} == before, "with the process that was left"
+Path("/run/copied").unlink()
+subprocess.run(["umount", str(group)], check=True)
 """
 
 
-def test_memory_is_limited_by_control_groups_of_version_2(guests: Guests) -> None:
+def test_memory_is_limited_by_control_groups_of_version_2(shared: Guests) -> None:
     """A file in memory that is larger than the limit: the kernel kills what writes it."""
     source = Path(__file__).parents[2] / "src"
     argv = ["env", f"PYTHONPATH={source}", sys.executable, "-c", LIMITED]
     request = {"do": "command", "argv": argv, "timeout_s": LIMIT_S}
-    done = guests.ask(spec("single"), "m", request, timeout_s=LIMIT_S)
+    done = shared.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
     assert done["returncode"] == 0, done["stderr"]
     limit, *events = done["stdout"].split()
     killed = dict(zip(events[::2], events[1::2], strict=True))["oom_kill"]
@@ -87,32 +88,32 @@ def test_one_guest_serves_a_batch_of_file_systems(guests: Guests) -> None:
 
 
 def test_a_run_in_which_the_cpu_stood_still_has_a_warning(
-    guests: Guests, monkeypatch: pytest.MonkeyPatch
+    shared: Guests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RunSpeed, "_rates", lambda _: [1e6, 1e6, 1e4, 1e6])
-    record = trial(guests, cell())
+    record = trial(shared, cell())
     assert record.status is Status.OK
     assert [each.kind for each in record.validity].count("cpu_stood_still") == 1
     assert record.probes["cpu_stood_still"].value == pytest.approx(24.75)
 
 
 def test_memory_is_held_for_a_disk_of_a_guest_that_takes_memory(
-    guests: Guests, monkeypatch: pytest.MonkeyPatch
+    shared: Guests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A guest's page cache is its own memory, but what it writes to a sparse image is memory of the host."""
     monkeypatch.setattr(warm_memory, "is_reported", lambda: True)
     sparse = MediumSpec(name="m", type="ram", options={"size": "1g", "room": "96m"})
-    record = trial(guests, cell(stack=cell().stack.model_copy(update={"medium": sparse})))
+    record = trial(shared, cell(stack=cell().stack.model_copy(update={"medium": sparse})))
     assert record.provenance.device["memory_held_bytes"] >= 8 << 20
-    assert not guests.workspace.warm_memory.held_bytes, "released before the run"
-    whole = trial(guests, cell())
+    assert not shared.workspace.warm_memory.held_bytes, "released before the run"
+    whole = trial(shared, cell())
     assert "memory_held_bytes" not in whole.provenance.device, "its memory is allocated already"
 
 
-def test_a_guest_that_writes_more_than_the_room_of_its_disk_is_ended(guests: Guests) -> None:
+def test_a_guest_that_writes_more_than_the_room_of_its_disk_is_ended(shared: Guests) -> None:
     sparse = MediumSpec(name="m", type="ram", options={"size": "1g", "room": "32m"})
     record = trial(
-        guests,
+        shared,
         cell(
             stack=cell().stack.model_copy(update={"medium": sparse}),
             workload=WorkloadSpec(name="w", tool="fio", parameters=ENDLESS),
@@ -120,10 +121,10 @@ def test_a_guest_that_writes_more_than_the_room_of_its_disk_is_ended(guests: Gue
     )
     assert record.status_text == "failed:no_space"
     assert "has room for 32 MiB" in str(record.error)
-    assert guests.running == []
+    assert shared.running == []
 
 
-def test_a_guest_shows_that_its_programs_run(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_guest_shows_that_its_programs_run(shared: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
     request = {"do": "command", "argv": ["sleep", str(waiting.ALIVE_EVERY_S + 1)], "timeout_s": LIMIT_S}
     said = []
     read = Guest._read_line
@@ -133,16 +134,16 @@ def test_a_guest_shows_that_its_programs_run(guests: Guests, monkeypatch: pytest
         return said[-1]
 
     monkeypatch.setattr(Guest, "_read_line", noted)
-    guests.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
+    shared.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
     assert waiting.ALIVE in said
 
 
 def test_a_command_runs_as_root_of_the_guest_and_cannot_write_to_the_host(
-    guests: Guests, tmp_path: Path
+    shared: Guests, tmp_path: Path
 ) -> None:
     script = f"id -u; mknod /run/node b 1 0 && echo made; touch {tmp_path}/x /etc/x; echo $?"
     request = {"do": "command", "argv": ["sh", "-c", script], "timeout_s": 30}
-    value = guests.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
+    value = shared.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
     assert value["stdout"].split() == ["0", "made", "1"]
     assert value["stderr"].count("Read-only file system") == 2
     assert not (tmp_path / "x").exists()
@@ -268,10 +269,10 @@ def test_a_guest_that_is_lost_costs_one_trial(
     assert trial(guests, cell(), 1).status is not Status.FAILED
 
 
-def test_a_panic_between_trials_is_told_as_one(guests: Guests) -> None:
+def test_a_panic_between_trials_is_told_as_one(shared: Guests) -> None:
     request = {"do": "command", "argv": ["sh", "-c", "echo c > /proc/sysrq-trigger"], "timeout_s": 30}
     with pytest.raises(GuestPanickedError, match="kernel panicked"):
-        guests.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
+        shared.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
 
 
 def test_a_kernel_that_does_not_boot_is_not_tried_for_ever(guests: Guests) -> None:
@@ -314,15 +315,16 @@ def test_a_guest_that_writes_without_end_meets_the_end_of_what_it_shares(
     assert not guest.directory.exists()
 
 
-def test_what_a_guest_s_root_puts_in_its_directory_leads_nowhere(guests: Guests, tmp_path: Path) -> None:
+def test_what_a_guest_s_root_puts_in_its_directory_leads_nowhere(shared: Guests, tmp_path: Path) -> None:
     (victim := tmp_path / "victim").write_text("precious")
     request = {"do": "command", "argv": ["true"], "timeout_s": 30}
-    guests.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
-    (guest,) = guests.running
-    script = f"ln -s {victim} {guest.directory}/request-3.json; mkdir -m 0 {guest.directory}/closed"
-    guests.ask(cell().stack, "m", {**request, "argv": ["sh", "-c", script]}, timeout_s=LIMIT_S)
-    assert (guest.directory / "request-3.json").is_symlink()
-    record = trial(guests, cell())
+    shared.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
+    (guest,) = shared.running
+    after_next = guest.directory / f"request-{guest.count + 2}.json"
+    script = f"ln -s {victim} {after_next}; mkdir -m 0 {guest.directory}/closed"
+    shared.ask(cell().stack, "m", {**request, "argv": ["sh", "-c", script]}, timeout_s=LIMIT_S)
+    assert after_next.is_symlink()
+    record = trial(shared, cell())
     assert record.status_text == "failed:guest_lost"
     assert victim.read_text() == "precious"
-    assert not guests.running
+    assert not shared.running
