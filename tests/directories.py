@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,3 +44,17 @@ def sharing(*, alone: bool = False) -> Iterator[None]:
             fcntl.flock(gate, fcntl.LOCK_EX)
             fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
+
+
+def once(factory: pytest.TempPathFactory, worker: str, name: str, make: Callable[[Path], object]) -> Path:
+    """Return a directory that ``make`` has filled, once per session for all workers."""
+    own = factory.getbasetemp()
+    directory = (own if worker == "master" else own.parent) / name
+    with directory.with_suffix(".lock").open("a") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        if not directory.exists():
+            work = directory.with_suffix(".work")
+            work.mkdir(exist_ok=True)
+            make(work)
+            work.rename(directory)
+    return directory

@@ -14,6 +14,8 @@ import select
 import subprocess
 from pathlib import Path
 
+from tests.starter import Started
+
 
 class Hold:
     """Two FIFOs in ``directory``: trials write a line to ``here`` when they run, and wait for a line from ``go``."""
@@ -27,7 +29,7 @@ class Hold:
         script = f"echo > '{paths[0]}'; read line < '{paths[1]}'"
         self.run = json.dumps(["sh", "-c", script])
 
-    def reached(self, process: subprocess.Popen[str]) -> None:
+    def reached(self, process: subprocess.Popen[str] | Started) -> None:
         """Wait until the next trial of the workload is in its measured run. Fail if ``process`` ends before that."""
         while not select.select([self._here], [], [], 0.2)[0]:
             assert process.poll() is None, "it ended before the trial began"

@@ -62,6 +62,55 @@ class Forker:
         self._process.wait()
 
 
+class Started:
+    """A command that runs, with what tests use of ``subprocess.Popen``."""
+
+    def __init__(self, reply: socket.socket, files: list[int]) -> None:
+        self._reply, self._files, self._rest = reply, files, b""
+        self.returncode: int | None = None
+        self.pid = self._number()
+
+    def _number(self) -> int:
+        """Return the next line of the reply: first the process id, at the end the exit status."""
+        while b"\n" not in self._rest:
+            self._rest += (piece := self._reply.recv(64))
+            assert piece, "the forking process has ended"
+        line, _, self._rest = self._rest.partition(b"\n")
+        return int(line)
+
+    def poll(self) -> int | None:
+        """Return the exit status; None while it runs."""
+        with contextlib.suppress(TimeoutError, BlockingIOError):
+            return self.wait(timeout=0)
+        return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end and return the exit status. Raises TimeoutError after ``timeout`` seconds."""
+        if self.returncode is None:
+            self._reply.settimeout(timeout)
+            self.returncode = self._number()
+            self._reply.close()
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """Wait for the end and return the output and the error output. TimeoutError as of ``wait``."""
+        self.wait(timeout)
+        out, err = map(_text, self._files)
+        for file in self._files:
+            os.close(file)
+        return out, err
+
+    def send_signal(self, signum: int) -> None:
+        """Send a signal to it, unless it has ended."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signum)
+
+    def kill(self) -> None:
+        """Send SIGKILL to it, unless it has ended."""
+        self.send_signal(signal.SIGKILL)
+
+
 class Starter:
     """The tests' side: asks the ``Forker`` at ``path`` to run commands."""
 
@@ -84,6 +133,16 @@ class Starter:
                 argv, capture_output=True, text=True, cwd=cwd, timeout=timeout_s, user=user, check=False,
                 stdin=subprocess.DEVNULL,
             )  # fmt: skip
+        process = self.start(argv, cwd=cwd, user=user)
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except TimeoutError:
+            process.kill()
+            raise
+        return subprocess.CompletedProcess(argv, process.wait(), out, err)
+
+    def start(self, argv: list[str], *, cwd: Path, user: int | None = None) -> Started:
+        """Start one fslab command, with the environment of this process."""
         request = {
             "argv": argv,
             "cwd": str(cwd),
@@ -93,23 +152,9 @@ class Starter:
         }
         ours, theirs = socket.socketpair()
         files = [os.memfd_create(name) for name in ("stdout", "stderr")]
-        with ours, contextlib.ExitStack() as close:
-            for file in files:
-                close.callback(os.close, file)
-            with theirs:
-                message = json.dumps(request).encode()
-                socket.send_fds(self._channel, [message], [*files, theirs.fileno()])
-            with ours.makefile("r") as said:
-                ours.settimeout(timeout_s)
-                pid = int(said.readline())
-                try:
-                    code = int(said.readline())
-                except TimeoutError:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
-                    raise
-            out, err = (_text(file) for file in files)
-        return subprocess.CompletedProcess(argv, code, out, err)
+        with theirs:
+            socket.send_fds(self._channel, [json.dumps(request).encode()], [*files, theirs.fileno()])
+        return Started(ours, files)
 
     def close(self) -> None:
         self._channel.close()

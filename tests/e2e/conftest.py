@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -15,9 +14,9 @@ from typing import Any
 
 import pytest
 from tests import fleet_lab, postgresql
-from tests.directories import set_directories, sharing
+from tests.directories import once, set_directories, sharing
 from tests.limits import LIMIT_S, RUN_LIMIT_S
-from tests.starter import Starter
+from tests.starter import Started, Starter
 
 FSLAB = Path(sys.executable).parent / "fslab"
 DOCS = Path(__file__).parents[2] / "docs"
@@ -48,19 +47,16 @@ class Fslab:
         """Run fslab and return its standard output, parsed as JSON."""
         return json.loads(self(*argv).stdout)
 
-    def start(self, *argv: object) -> subprocess.Popen[str]:
+    def start(self, *argv: object) -> Started:
         """Start fslab in the background."""
-        return subprocess.Popen(
-            [str(FSLAB), *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.cwd,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        return self._starter.start([str(FSLAB), *map(str, argv)], cwd=self.cwd)
 
     def trials(self) -> list[dict[str, Any]]:
         """Return all trials of the last campaign, as ``fslab export`` prints them."""
         return list(self.json("export", "--format", "json"))
 
 
-def end(process: subprocess.Popen[str], signum: signal.Signals) -> tuple[str, str]:
+def end(process: subprocess.Popen[str] | Started, signum: signal.Signals) -> tuple[str, str]:
     """Send a signal to fslab only (not to its tools) and wait for its end. Return its output and its error output."""
     os.kill(process.pid, signum)
     return process.communicate(timeout=LIMIT_S)
@@ -81,18 +77,14 @@ cache: warm
 @pytest.fixture(scope="session")
 def stored(tmp_path_factory: pytest.TempPathFactory, worker_id: str, starter: Starter) -> Path:
     """Return a data directory with one finished campaign, measured once per session for all workers."""
-    own = tmp_path_factory.getbasetemp()
-    directory = (own if worker_id == "master" else own.parent) / "stored"
-    with directory.with_suffix(".lock").open("a") as turn, sharing(), pytest.MonkeyPatch.context() as patch:
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        if not directory.exists():
-            work = directory.with_suffix(".work")
-            work.mkdir(exist_ok=True)
-            (work / "s.yaml").write_text(MEASURED)
+
+    def make(work: Path) -> None:
+        (work / "s.yaml").write_text(MEASURED)
+        with sharing(), pytest.MonkeyPatch.context() as patch:
             set_directories(patch, work)
             Fslab(work, starter)("run", "s.yaml", "--quiet")
-            (work / "data").rename(directory)
-    return directory
+
+    return once(tmp_path_factory, worker_id, "stored", make) / "data"
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import typer
+from tests.directories import once
 from tests.e2e.conftest import Fslab, example
 
 from fslab.cli import app
@@ -41,18 +42,21 @@ class Fetched(HTMLParser):
             self.found.append(str(values.get("href")))
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("site")
-    argv = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(out)]
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "no_proxy": "*", "FSLAB_PLUGINS": "off"}
-    if os.geteuid() == 0:  # in a network namespace without interfaces
-        argv = ["unshare", "--net", *argv]
-    done = subprocess.run(
-        argv, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False, env=environment
-    )
-    assert done.returncode == 0, done.stderr
-    return out
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """Return the directory of the site, built once per session for all workers."""
+
+    def build(out: Path) -> None:
+        argv = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(out)]
+        environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "no_proxy": "*", "FSLAB_PLUGINS": "off"}
+        if os.geteuid() == 0:  # in a network namespace without interfaces
+            argv = ["unshare", "--net", *argv]
+        done = subprocess.run(
+            argv, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False, env=environment
+        )
+        assert done.returncode == 0, done.stderr
+
+    return once(tmp_path_factory, worker_id, "site", build)
 
 
 def test_the_site_has_its_four_parts_and_every_command(site: Path) -> None:
