@@ -300,6 +300,51 @@ def refusals(spec: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
         return {"said": said, "left": left(found)}
 
 
+def exchange(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, Any]:
+    """Before mkfs, remove the joined device, so that another one can take its number, or give its name another disk.
+    Return what was said, and what was written to that disk."""
+    wanted, said, written = StackSpec.model_validate(spec), [], []
+    kind = type(LAYOUTS.get(wanted.layout))
+    assemble = kind.assemble
+    for attack in (_remove, _redirect):
+        with (
+            site_with(workspace, parsed_stack(wanted).disks, size) as here,
+            disks(1, "64m", "v") as (victim,),
+            ExitStack() as undo,
+        ):
+            victim.path.write_bytes(b"precious" * (1 << 20))
+
+            def attacked(
+                self: Any, *given: Any, _attack: Any = attack, _victim: Path = victim.path, **how: Any
+            ) -> StackDevice:
+                device: StackDevice = assemble(self, *given, **how)
+                _attack(sysfs.text(sysfs.block_directory(device.path) / "dm/name"), _victim)
+                return device
+
+            kind.assemble = attacked  # type: ignore[method-assign]
+            try:
+                stack.build(wanted, here, undo, slot="m", make=True)
+                said.append("built")
+            except FslabError as error:
+                said.append(error.what)
+            finally:
+                kind.assemble = assemble  # type: ignore[method-assign]
+            written.append(victim.path.read_bytes()[: 8 << 20] != b"precious" * (1 << 20))
+    return {"said": said, "written": written}
+
+
+def _remove(name: str, victim: Path) -> None:
+    done = subprocess.run(["dmsetup", "remove", "--noudevsync", name], check=False)
+    if done.returncode == 0:  # then another device gets its number
+        shell("dmsetup", "create", "--noudevsync", "other", "--table", f"0 16384 linear {victim} 0")
+
+
+def _redirect(name: str, victim: Path) -> None:
+    shell("dmsetup", "load", name, "--table", f"0 16384 linear {victim} 0")
+    shell("dmsetup", "suspend", "--noudevsync", name)
+    shell("dmsetup", "resume", "--noudevsync", name)
+
+
 def pools(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, Any]:
     """Do as ``crash`` beside a pool of somebody else's; then try to build the stack while somebody's pool has its name.
 
@@ -395,8 +440,8 @@ def main() -> None:
     runtime.mkdir(parents=True, exist_ok=True)
     workspace = Workspace(campaign=campaign, runtime=runtime, images=runtime / "images", journal=NoJournal())
     functions: dict[str, Callable[..., object]] = {
-        "between": between, "build": build, "keep": keep, "crash": crash, "dead": dead, "halfway": halfway,
-        "hold": hold, "killed": killed, "pools": pools, "refusals": refusals,
+        "between": between, "build": build, "keep": keep, "crash": crash, "dead": dead, "exchange": exchange,
+        "halfway": halfway, "hold": hold, "killed": killed, "pools": pools, "refusals": refusals,
     }  # fmt: skip
     sys.stdout.write(json.dumps(functions[function](**json.loads(arguments), workspace=workspace)))
 

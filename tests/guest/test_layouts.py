@@ -169,3 +169,13 @@ def test_a_disk_in_use_is_not_taken(layout: str, guests: Guests) -> None:
     seen = inside(guests, "refusals", spec=spec(layout, **on_disks(layout, 2)))
     assert "busy" in seen["said"].lower()
     assert seen["left"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", ["lvm-stripe", "luks"])
+def test_one_that_somebody_exchanges_is_not_formatted(layout: str, guests: Guests) -> None:
+    seen = inside(guests, "exchange", spec=spec(layout, **on_disks(layout, 2)), size="100m")
+    built, refused = seen["said"]
+    assert built == "built", "while it is open, it cannot be removed"
+    assert refused.startswith("lies on ")
+    assert seen["written"] == [False, False]

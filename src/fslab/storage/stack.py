@@ -65,7 +65,7 @@ def build(
             _make(list(journal.make), workspace, parts)
         discard = device.discard and (driver.mounted or sysfs.discards(device.path))
         if argv := parsed.mkfs_argv(plan, source_name(device, imported), discard=discard):
-            _make(argv, workspace, parts)
+            _make(argv, workspace, (*parts, device))
         if imported:
             imported.export()
         if workspace.attached is None and layout.undo_kind is None:

@@ -3,10 +3,12 @@
 The commands come from the layout's plan. This module runs them, waits for the device, verifies it and undoes it.
 """
 
+import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,6 +16,7 @@ from fslab.errors import MountError, UnsafeError
 from fslab.storage import StackDevice, Workspace, guard
 from fslab.storage.layouts import Layout, LayoutPlan, O, volume_name
 from fslab.system import sysfs
+from fslab.system.files import opened
 
 NODE_DEADLINE_S = 10.0
 RELEASE_DEADLINE_S = 20.0
@@ -51,6 +54,8 @@ class JoinedLayout(Layout[O]):
         for argv in plan.create if make else plan.activate:
             workspace.run("attach", [word.replace(USABLE, usable) for word in argv])
         node = _wait_for(Path(plan.device), parts)
+        # While it is open, the kernel gives its number to no other device, whoever stops it.
+        held = undo.enter_context(opened(node))
         facts = {
             **sysfs.geometry(node), "layout": self.name, **options.model_dump(), **self.facts(node),
             "parts": [dict(device.facts) for device in devices],
@@ -60,6 +65,7 @@ class JoinedLayout(Layout[O]):
             size_bytes=facts["size_bytes"] or 0,
             facts=facts,
             discard=all(device.discard for device in devices),
+            check=partial(_check_joined, node, held, parts),
         )
 
     def facts(self, node: Path) -> Mapping[str, Any]:  # noqa: ARG002
@@ -185,13 +191,25 @@ def _wait_for(node: Path, parts: Sequence[Path]) -> Path:
                 hint="create missing device nodes: dmsetup mknodes",
             )
         time.sleep(0.02)
+    _check_parts_of(node, parts)
     block = sysfs.block_directory(node)
+    real = Path("/dev") / block.name
+    return real if real.is_block_device() and sysfs.device_number(real) == sysfs.device_number(node) else node
+
+
+def _check_joined(node: Path, held: int, parts: Sequence[Path]) -> None:
+    """Raise UnsafeError unless a name still leads to the joined device that is open, and that to its disks."""
+    number = os.fstat(held).st_rdev
+    if f"{os.major(number)}:{os.minor(number)}" != sysfs.device_number(node):
+        raise UnsafeError("now names another device", where=str(node), hint="run: fslab clean")
+    _check_parts_of(node, parts)
+
+
+def _check_parts_of(node: Path, parts: Sequence[Path]) -> None:
     ours = {sysfs.block_directory(part).name for part in parts}
-    if (below := disks_of(block, ours)) != ours:
+    if (below := disks_of(sysfs.block_directory(node), ours)) != ours:
         raise UnsafeError(
             f"lies on {', '.join(sorted(below)) or 'nothing'}, not on {', '.join(sorted(ours))}",
             where=str(node),
             hint="run: fslab clean",
         )
-    real = Path("/dev") / block.name
-    return real if real.is_block_device() and sysfs.device_number(real) == sysfs.device_number(node) else node
