@@ -122,3 +122,27 @@ def many(workloads: int) -> tuple[Campaign, list[TrialRecord]]:
         for block, step in enumerate(STEPS)
     ]
     return campaign(planned, study_title="Many"), trials
+
+
+def long_names() -> tuple[Campaign, list[TrialRecord]]:
+    """Return a campaign of 8 stacks and 6 workloads whose names differ only at their ends."""
+    options = (
+        "mkfs_options=-O ^has_journal -E lazy_itable_init=0,mount_options=noatime,data=writeback,commit="
+    )
+    stacks = [
+        StackSpec(
+            name=f"ext4 md-raid10 [{options}{number}]", medium=MEDIUM, filesystem="ext4", fill=f"{number}%"
+        )
+        for number in range(1, 9)
+    ]
+    works = [
+        workload(f"random-write-with-a-long-name[bs=4k,iodepth={depth}]", iodepth=depth)
+        for depth in range(1, 7)
+    ]
+    planned = tuple(Cell(stack=stack, workload=each) for each in works for stack in stacks)
+    trials = [
+        trial(cell, block, 60_000.0 * (1 + number % 8) * step, raw={})
+        for number, cell in enumerate(planned)
+        for block, step in enumerate(STEPS)
+    ]
+    return campaign(planned), trials

@@ -58,8 +58,17 @@ def activate(control: Locator) -> None:
     control.press("Enter")
 
 
-def test_on_a_phone_tables_keep_to_their_box_and_verdicts_are_in_sight(html: str, opened: Opener) -> None:
-    page = opened(html, width=400).page
+@pytest.fixture(scope="module")
+def long_html() -> str:
+    campaign, trials = campaigns.long_names()
+    return render.html(assemble.page([assemble.CampaignSource(campaign=campaign, trials=trials)]))
+
+
+@pytest.mark.parametrize("names", ["html", "long_html"])
+def test_on_a_phone_tables_keep_to_their_box_and_verdicts_are_in_sight(
+    names: str, opened: Opener, request: pytest.FixtureRequest
+) -> None:
+    page = opened(request.getfixturevalue(names), width=400).page
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     for verdict in page.locator("td.verdict").all():
         box = verdict.bounding_box()
@@ -216,6 +225,16 @@ def test_no_text_of_a_figure_is_clipped(html: str, opened: Opener, width: int) -
     assert legend.count() > 0
     assert "idle, waiting for I/O" in (legend.first.text_content() or "")
     assert shown.evaluate(CLIPPED) == []
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_long_names_are_whole_in_the_figures(long_html: str, opened: Opener, width: int) -> None:
+    shown = opened(long_html, width=width).page
+    shown.add_style_tag(content="section.workload { content-visibility: visible !important }")
+    shown.evaluate("fslab.drawAll()")
+    assert shown.evaluate("document.documentElement.scrollWidth") <= width
+    assert shown.evaluate(CLIPPED) == []
+    shown.screenshot(path=SCREENSHOTS / f"long-names-{width}.png")
 
 
 def test_fields_over_two_numbers(opened: Opener) -> None:

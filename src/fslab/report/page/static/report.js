@@ -17,14 +17,18 @@
     for (const encoding of encodings) for (const name of names) if (encoding && encoding[name]) change(encoding[name]);
   }
 
-  // Legends do not wrap by themselves: as many columns as the longest label leaves room for, and no wider label than the page.
+  // Legends do not wrap by themselves: as many columns as the longest label leaves room for, beside the names of an axis,
+  // which take at most half of the page, or its numbers (80 px), and no wider label than that.
   function legend(spec, width) {
+    const longest = (texts) => 7 * Math.max(1, ...texts.map((text) => String(text).length));
     const layers = [spec, spec.spec, ...(spec.layer || [])].filter((each) => each && each.encoding);
     const labels = layers.flatMap(({ encoding }) => [encoding.color, encoding.shape, encoding.fill, encoding.stroke])
-      .flatMap((channel) => (channel && channel.scale && channel.scale.domain) || []).map(String);
-    const longest = Math.max(1, ...labels.map((label) => label.length));
-    const columns = Math.max(1, Math.min(4, Math.floor(width / (longest * 7 + 32))));
-    spec.config = { ...spec.config, legend: { ...spec.config.legend, columns, labelLimit: Math.min(320, width - 40) } };
+      .flatMap((channel) => (channel && channel.scale && channel.scale.domain) || []);
+    const named = layers.map(({ encoding }) => encoding.y).filter((y) => y && y.axis && y.axis.labelLimit);
+    for (const { axis } of named) axis.labelLimit = Math.min(axis.labelLimit, width / 2);
+    const room = width - Math.max(80, ...named.map(({ axis, sort }) => Math.min(axis.labelLimit, longest(sort || [])) + 10));
+    const columns = Math.max(1, Math.min(4, Math.floor(room / (longest(labels) + 32))));
+    spec.config = { ...spec.config, legend: { ...spec.config.legend, columns, labelLimit: Math.min(320, room - 40) } };
   }
 
   function prepared(spec, width) {
