@@ -182,7 +182,7 @@ def _environment() -> Environment:
     environment.filters["breaks"] = _breaks
     environment.filters["duration"] = format_duration
     environment.filters["minute"] = lambda moment: f"{moment:%Y-%m-%d %H:%M}"
-    environment.filters["shell"] = shlex.join
+    environment.filters["command_line"] = shlex.join
     environment.filters["study_id"] = study_id
     environment.filters["verdict"] = _verdict
     environment.globals |= {
