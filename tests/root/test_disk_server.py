@@ -36,6 +36,38 @@ def test_a_file_system_lives_on_it(serve: Any, tmp_path: Path) -> None:
     assert 0 < statistics["stored_bytes"] < 64 * MIB
 
 
+def test_chunks_lie_on_the_drives_in_turn(serve: Any) -> None:
+    chunk = 64 << 10
+    server = serve("--profile", "hdd-7200", "--cache", "none", "--drives", "4", "--chunk", str(chunk))
+    server.ask("pace", real=False)
+
+    def writes() -> list[int]:
+        return [each["media_writes"] for each in server.ask("statistics")["model"]["members"]]
+
+    with server.disk.open("r+b", buffering=0) as disk:
+        for number in range(8):
+            before = writes()
+            data = bytes([number + 1]) * chunk
+            assert os.pwrite(disk.fileno(), data, number * chunk) == chunk
+            after = writes()
+            assert [now > then for now, then in zip(after, before, strict=True)] == [
+                drive == number % 4 for drive in range(4)
+            ]
+        assert os.pwrite(disk.fileno(), b"x" * 4 * chunk, 2 * chunk) == 4 * chunk
+        assert all(now > then for now, then in zip(writes(), after, strict=True)), "a row concerns all"
+        expected = b"".join(bytes([each]) * chunk for each in (1, 2)) + b"x" * 4 * chunk
+        assert os.pread(disk.fileno(), 6 * chunk, 0) == expected
+
+
+@pytest.mark.parametrize("wrong", [["--drives", "3"], ["--drives", "2", "--chunk", "5000"]])
+def test_an_array_of_parts_of_chunks_is_refused(tmp_path: Path, wrong: list[str]) -> None:
+    argv = [str(BINARY), "serve", str(tmp_path / "disk"), "--control", str(tmp_path / "control")]
+    done = subprocess.run([*argv, "--size", str(SIZE), *wrong], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "multiple of" in done.stderr
+    assert not (tmp_path / "disk").exists()
+
+
 def test_a_discard_gives_memory_back(serve: Any) -> None:
     server = serve()
     with server.disk.open("r+b", buffering=0) as disk:

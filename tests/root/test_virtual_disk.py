@@ -80,6 +80,18 @@ def test_a_hard_disk_of_a_tebibyte(workspace: Workspace) -> None:
     assert about["statistics"]["stored_bytes"] < 64 << 20
 
 
+def test_an_array_is_one_device_with_a_head_for_each_of_its_disks(workspace: Workspace) -> None:
+    record = run(workspace, READS, profile="hdd-7200", array_disks=5, array_chunk="64k", cache="none")
+    assert record.status is not Status.FAILED, record.error
+    assert record.provenance.device["size_bytes"] == 5 << 30
+    (about,) = record.provenance.device["virtual_disks"]
+    assert (about["array_disks"], about["array_chunk"], about["cache"]) == (5, "64k", "none")
+    members = about["statistics"]["model"]["members"]
+    assert [each["kind"] for each in members] == ["hdd"] * 5
+    assert all(each["media_writes"] > 0 for each in members), "8 MiB in chunks of 64 KiB lie on all disks"
+    assert figure(record, "disk_movements") + figure(record, "disk_cache_hits") >= 64, "of all disks"
+
+
 def test_five_of_them_are_five_drives(workspace: Workspace) -> None:
     layout = {"layout": "btrfs-raid0", "layout_options": {"disks": 5}}
     record = run(workspace, READS, "btrfs", layout, profile="hdd-7200", slow=2)

@@ -68,16 +68,31 @@ def test_faults_that_are_mistakes(text: str) -> None:
         {"profile": "ssd-sata", "cache_size": "4m"},
         {"profile": "hdd-7200", "cache": "none", "cache_size": "4m"},
         {"profile": "hdd-7200", "cache_size": "5k"},
+        {"profile": "hdd-7200", "array_chunk": "64k"},
+        {"profile": "hdd-7200", "array_disks": 2, "array_chunk": "5k"},
+        {"profile": "hdd-7200", "array_disks": 2, "size": "64k", "array_chunk": "1m"},
+        {"profile": "hdd-7200", "array_disks": 2, "slow": 2},
     ],
 )
 def test_options_that_are_mistakes(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"profile|steady|cache_size|multiple of 4k"):
+    with pytest.raises(ValueError, match=r"profile|steady|cache_size|multiple of 4k|array_"):
         options(**wrong)
 
 
 def test_each_disk_is_a_drive_of_its_own_and_one_is_slow() -> None:
     each = VIRTUAL.each(options(profile="hdd-7200", seed=7, slow=3), 3)
     assert [(one.seed, one.slow) for one in each] == [(7, 3), (8, 1), (9, 1)]
+
+
+def test_an_array_uses_whole_chunks_of_its_disks_and_no_two_disks_have_one_seed() -> None:
+    striped = options(profile="hdd-7200", size="1000m", array_disks=5, array_chunk="64m", seed=7)
+    size = 5 * 15 * (64 << 20)
+    assert VIRTUAL.plan(striped, Path("/images")).size_bytes == size
+    words = _disk.argv(striped, Path("/run/disk-1"))
+    given = dict(pairwise(words))
+    assert (given["--size"], given["--drives"], given["--chunk"]) == (str(size), "5", str(64 << 20))
+    assert [one.seed for one in VIRTUAL.each(striped, 2)] == [7, 12]
+    assert "--drives" not in _disk.argv(options(profile="hdd-7200"), Path("/run/disk-1"))
 
 
 def test_what_it_takes_is_memory_for_what_is_written_and_not_its_size() -> None:

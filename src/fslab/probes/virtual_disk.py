@@ -3,7 +3,7 @@
 Asks the servers of virtual disks (``fslab-disk``) on their control sockets; takes some 0.3 ms per disk.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -55,6 +55,7 @@ def figures(before: Statistics, end: Statistics, flushed: Statistics) -> dict[st
 
 
 Figures = dict[str, tuple[float | None, Unit]]
+Pair = tuple[dict[str, Any], dict[str, Any]]
 
 
 def _directory(block: Path) -> Path | None:
@@ -94,7 +95,7 @@ def _times(ends: Statistics) -> Figures:
 
 def _heads(pairs: Sequence[tuple[dict[str, Any], ...]]) -> Figures:
     """Compute the figures of hard disks until the tool ended."""
-    disks = [(first["model"], last["model"]) for first, last, _ in pairs if last["model"]["kind"] == "hdd"]
+    disks = _models(((first, last) for first, last, _ in pairs), "hdd")
     if not disks:
         return {}
     moves = sum(_more(pair, "media_reads") + _more(pair, "media_writes") for pair in disks)
@@ -108,10 +109,10 @@ def _heads(pairs: Sequence[tuple[dict[str, Any], ...]]) -> Figures:
 
 def _flash(pairs: Sequence[tuple[dict[str, Any], ...]]) -> Figures:
     """Compute the figures of SSDs until all dirty data had reached them."""
-    ssds = [(first, last) for first, _, last in pairs if last["model"]["kind"] == "ssd"]
+    ssds = [(first, last) for first, _, last in pairs if _models([(first, last)], "ssd")]
     if not ssds:
         return {}
-    models = [(first["model"], last["model"]) for first, last in ssds]
+    models = _models(ssds, "ssd")
     host, flash = (sum(_more(pair, name) for pair in models) for name in ("host_bytes", "flash_bytes"))
     seconds = max(last["time_ns"] - first["time_ns"] for first, last in ssds) / 1e9
     rated = sum(last["rated_bytes"] for _, last in models)
@@ -122,7 +123,18 @@ def _flash(pairs: Sequence[tuple[dict[str, Any], ...]]) -> Figures:
     }
 
 
-def _more(pair: tuple[dict[str, Any], dict[str, Any]], name: str) -> float:
+def _models(pairs: Iterable[Pair], kind: str) -> list[Pair]:
+    """Return the models of this kind at both times: of an array, those of its disks."""
+    each = [pair for first, last in pairs for pair in zip(_parts(first), _parts(last), strict=True)]
+    return [pair for pair in each if pair[1]["kind"] == kind]
+
+
+def _parts(statistics: dict[str, Any]) -> list[dict[str, Any]]:
+    model: dict[str, Any] = statistics["model"]
+    return list(model.get("members", [model]))
+
+
+def _more(pair: Pair, name: str) -> float:
     first, last = pair
     more: float = last[name] - first[name]
     return more

@@ -3,6 +3,7 @@
 //! No module reads a clock, sleeps, or does I/O. A drive receives requests with their arrival times and returns events
 //! with their times. The same requests at the same times with the same seed give the same events, to the nanosecond.
 
+pub mod array;
 pub mod drive;
 pub mod fault;
 pub mod hdd;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use fslab_disk_model::Nanos;
+use fslab_disk_model::array::Array;
 use fslab_disk_model::drive::{Cache, Drive, Event, Op, Request};
 use fslab_disk_model::ssd::Ssd;
 use fslab_disk_model::{hdd, ssd};
@@ -18,6 +19,10 @@ fn drives() -> Vec<(String, Box<dyn Drive>)> {
         for profile in hdd::PROFILES {
             let drive = hdd::Hdd::new(profile, BYTES, cache, 16 << 20, 1);
             all.push((format!("{} {cache:?}", profile.name), Box::new(drive)));
+            let member =
+                |seed| Box::new(hdd::Hdd::new(profile, BYTES / 4, cache, 16 << 20, seed)) as Box<dyn Drive>;
+            let striped = Array::new((1..=4).map(member).collect(), 32); // smaller than many requests
+            all.push((format!("four {} {cache:?}", profile.name), Box::new(striped)));
         }
         for profile in ssd::PROFILES {
             for steady in [false, true] {
@@ -55,8 +60,12 @@ fn a_reset_drive_is_a_new_one() {
         let ignored = ["years_at_this_rate", "queued"];
         let report = |drive: &dyn Drive| {
             let mut found = drive.report();
-            found.as_object_mut().unwrap().retain(|key, _| !ignored.contains(&key.as_str()));
-            found
+            let members = found["members"].as_array().cloned().unwrap_or_else(|| vec![found.take()]);
+            let kept = |mut one: serde_json::Value| {
+                one.as_object_mut().unwrap().retain(|key, _| !ignored.contains(&key.as_str()));
+                one
+            };
+            members.into_iter().map(kept).collect::<Vec<_>>()
         };
         assert_eq!(report(&*used), report(&*new), "{name}");
         for drive in [&mut used, &mut new] {

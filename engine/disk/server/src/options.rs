@@ -59,6 +59,13 @@ pub(crate) struct Serve {
     /// Size of the disk in bytes, a multiple of 4096
     #[arg(long)]
     pub(crate) size: u64,
+    /// Stripe so many drives of the profile into this disk; each has an equal part of the size, and its own seed: SEED,
+    /// SEED + 1, …
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(crate) drives: u8,
+    /// Size of a stripe's chunk in bytes, a multiple of 4096
+    #[arg(long, default_value_t = 65536)]
+    pub(crate) chunk: u64,
     /// Maximum memory for its contents in bytes; when it is full, writes fail with ENOSPC; default: SIZE
     #[arg(long)]
     pub(crate) memory: Option<u64>,

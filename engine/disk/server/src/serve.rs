@@ -12,6 +12,8 @@ use std::thread::JoinHandle;
 use std::{fs, io, thread};
 
 use anyhow::{Context, bail};
+use fslab_disk_model::SECTOR;
+use fslab_disk_model::array::Array;
 use fslab_disk_model::drive::Cache;
 use fslab_disk_model::log;
 use fslab_disk_model::log::LARGEST_DISK;
@@ -50,7 +52,15 @@ fn check(options: &Serve) -> anyhow::Result<()> {
     if options.size == 0 || options.size % 4096 != 0 || options.size > LARGEST_DISK {
         bail!("size {} must be a multiple of 4096 bytes, at most 1 PiB", options.size);
     }
-    if let Some(why) = options.profile.as_ref().and_then(|name| profile::refuses(name, options.size)) {
+    let drives = u64::from(options.drives);
+    if options.chunk == 0 || options.chunk % 4096 != 0 {
+        bail!("chunk {} must be a multiple of 4096 bytes", options.chunk);
+    }
+    if drives > 1 && options.size / drives % options.chunk + options.size % drives > 0 {
+        bail!("size {} must be {drives} times a multiple of the chunk {}", options.size, options.chunk);
+    }
+    let each = options.size / drives;
+    if let Some(why) = options.profile.as_ref().and_then(|name| profile::refuses(name, each)) {
         bail!(why);
     }
     if !(options.speed.is_finite() && options.speed > 0.0) {
@@ -89,12 +99,26 @@ fn device(options: &Serve) -> anyhow::Result<(Device, Option<u64>)> {
     Ok((device, built.fastest.map(|fastest| Clock::new(options.speed).real(fastest))))
 }
 
+/// Build the drive, or several that are striped into one.
 fn build(options: &Serve) -> anyhow::Result<Built> {
+    let drives = u64::from(options.drives);
+    let mut first = build_one(options, 0)?;
+    if drives > 1 {
+        let (cache, fastest, mut members) = (first.cache, first.fastest, vec![first.drive]);
+        for number in 1..drives {
+            members.push(build_one(options, number)?.drive);
+        }
+        first = Built { drive: Box::new(Array::new(members, options.chunk / SECTOR)), cache, fastest };
+    }
+    Ok(first)
+}
+
+fn build_one(options: &Serve, number: u64) -> anyhow::Result<Built> {
     let setup = Setup {
-        bytes: options.size,
+        bytes: options.size / u64::from(options.drives),
         cache: options.cache.map(Cache::from),
         cache_bytes: options.cache_bytes,
-        seed: options.seed,
+        seed: options.seed + number,
         steady: options.steady,
     };
     profile::build(options.profile.as_deref(), &setup).with_context(|| {

@@ -25,11 +25,13 @@ REQUEST_LOG_BYTES = 256 << 20  # 4 million requests
 
 def argv(options: VirtualOptions, directory: Path) -> tuple[str, ...]:
     """Return the options of ``fslab-disk serve`` for this directory."""
-    words = ["--size", str(parse_size(options.size)), "--memory", str(parse_size(options.memory))]
+    words = ["--size", str(options.size_bytes), "--memory", str(parse_size(options.memory))]
     words += ["--seed", str(options.seed), "--speed", f"{options.speed:g}"]
     if options.profile != _profiles.NONE:
         words += ["--profile", options.profile]
     words += ["--cache", options.write_cache]
+    if options.array_disks > 1:
+        words += ["--drives", str(options.array_disks), "--chunk", str(parse_size(options.array_chunk))]
     if options.cache_size is not None:
         words += ["--cache-bytes", str(parse_size(options.cache_size))]
     if options.steady:
@@ -61,7 +63,7 @@ def memory_bytes(options: VirtualOptions) -> int:
     taken = written + log_bytes(options)
     if options.kind != "ssd":
         return taken
-    mapped = 2 * parse_size(options.size) if options.steady else written
+    mapped = 2 * options.size_bytes if options.steady else written
     return taken + mapped // PAGE_BYTES * MAP_BYTES_PER_PAGE
 
 
@@ -267,6 +269,8 @@ def facts(server: disk_server.Server, options: VirtualOptions) -> dict[str, Any]
         "seed": options.seed,
         "speed": options.speed,
         "steady": options.steady,
+        "array_disks": options.array_disks,
+        "array_chunk": options.array_chunk,
         "slow": options.slow,
         "faults": list(_faults.parse(options.faults)),
         "memory_limit_bytes": parse_size(options.memory),

@@ -65,6 +65,14 @@ class VirtualOptions(media.MediumOptions):
     sector_size: Literal[512, 4096] | None = Field(
         None, description="logical block size of the device, on the host; default: the kernel's, which is 512"
     )
+    array_disks: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="stripe so many of these disks into one, by the mapping of md RAID 0 and LVM, but without them; "
+        "size is that of each, memory that of all",
+    )
+    array_chunk: SomeSize = Field("64k", description="size of a chunk of that stripe, a multiple of 4k")
     seed: int = Field(
         1,
         ge=0,
@@ -95,7 +103,7 @@ class VirtualOptions(media.MediumOptions):
             raise ValueError(f"unknown profile '{value}'; known: {', '.join(_profiles.NAMES)}")
         return value
 
-    @field_validator("size", "memory", "cache_size")
+    @field_validator("size", "memory", "cache_size", "array_chunk")
     @classmethod
     def _whole(cls, value: str | None) -> str | None:
         if value is not None and parse_size(value) % SECTOR_BYTES:
@@ -116,12 +124,28 @@ class VirtualOptions(media.MediumOptions):
             raise ValueError(f"'size' {self.size}: an SSD with its spare flash has at most 15t")
         if self.cache_size is not None and (self.kind != "hdd" or self.cache is WriteCache.NONE):
             raise ValueError("'cache_size' needs a hard disk with a write cache")
+        if "array_chunk" in self.model_fields_set and self.array_disks == 1:
+            raise ValueError("'array_chunk' needs 'array_disks'")
+        if self.array_disks > 1 and self.slow != 1:
+            raise ValueError(
+                "'slow' is for the first disk of a layout; those of 'array_disks' are equally fast"
+            )
+        if self.size_bytes == 0:
+            raise ValueError(f"'size' {self.size} is smaller than 'array_chunk' {self.array_chunk}")
         return self
 
     @property
     def figures(self) -> Mapping[str, Any]:
         """The figures of the profile; empty without a model."""
         return _profiles.PROFILES.get(self.profile, {})
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the disk that the file system has: of each striped one, whole chunks are used."""
+        each = parse_size(self.size)
+        return (
+            each if self.array_disks == 1 else self.array_disks * (each - each % parse_size(self.array_chunk))
+        )
 
     @property
     def write_cache(self) -> str:

@@ -27,7 +27,7 @@ class Virtual(media.Medium[VirtualOptions]):
         """Return the plan: a server and a loop device, and memory for written data and an SSD's map."""
         return MediumPlan(
             device="/dev/loopN",
-            size_bytes=parse_size(options.size),
+            size_bytes=options.size_bytes,
             holds_bytes=parse_size(options.memory),
             holds_key="memory",
             commands=tuple(("attach", argv) for argv in _disk.planned(options)),
@@ -44,10 +44,9 @@ class Virtual(media.Medium[VirtualOptions]):
 
     def each(self, options: VirtualOptions, disks: int) -> Sequence[VirtualOptions]:
         """Return the options of each disk: each has its own seed, and ``slow`` applies only to the first."""
-        changes = [
-            {"seed": options.seed + number} | ({"slow": 1.0} if number else {}) for number in range(disks)
-        ]
-        return [options.model_copy(update=each) for each in changes]
+        seeds = [options.seed + number * options.array_disks for number in range(disks)]
+        first, *others = [options.model_copy(update={"seed": seed}) for seed in seeds]
+        return [first, *(each.model_copy(update={"slow": 1.0}) for each in others)]
 
     def provide(
         self, options: VirtualOptions, workspace: Workspace, slot: str, undo: ExitStack
