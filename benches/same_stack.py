@@ -1,9 +1,10 @@
 """Tests whether ``fslab compare`` reports false differences, and finds a known one. Runs real campaigns with fslab.
 
 A/A: campaigns of ``quick`` with the same stack under two names (interleaved), or, with --campaigns, two successive
-campaigns with this stack. At most one pair in twenty may differ in any metric. A/B: ext4 with data=journal must be
-slower than with data=ordered in buffered writes with fsync. Needs root; with --campaigns, nothing else may run on the
-machine.
+campaigns with this stack. At most one pair in twenty may differ in any metric, and the median ratio of all pairs must
+be within 1 % of 1. Each pair has a seed of its own: with one, the same name would be first in all pairs. A/B: ext4 with
+data=journal must be slower than with data=ordered in buffered writes with fsync. Needs root; with --campaigns, nothing
+else may run on the machine.
 
     python benches/same_stack.py [--pairs 20] [--filesystem ext4] [--trials 5] [--campaigns]
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,9 +23,10 @@ from typing import Any
 
 from fslab.study import shipped
 
-Pair = Callable[[Path, argparse.Namespace], dict[str, Any]]
+Pair = Callable[[Path, argparse.Namespace, int], dict[str, Any]]
 FSLAB = str(Path(sys.executable).with_name("fslab"))
 CERTAIN = {"larger", "smaller"}
+FARTHEST = 0.01  # of the median ratio from 1
 
 JOURNAL = """\
 title: what journalling data costs in buffered writes with fsync
@@ -53,34 +56,37 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         pair = campaigns if arguments.campaigns else names
-        wolf = alike(Path(directory), arguments, pair)
+        wolf, middle = alike(Path(directory), arguments, pair)
         seen = journal(Path(directory))
     allowed = arguments.pairs // 20
     print(f"\nA/A: {wolf} of {arguments.pairs} pairs were said to differ (goal: at most {allowed})")
+    print(f"median ratio: {middle:.4f} (goal: within {FARTHEST:.0%} of 1)")
     print(
         f"A/B: data=journal {'found slower' if seen else 'NOT found slower'} than data=ordered (goal: slower)"
     )
-    return 0 if wolf <= allowed and seen else 1
+    return 0 if wolf <= allowed and abs(middle - 1) <= FARTHEST and seen else 1
 
 
-def alike(directory: Path, arguments: argparse.Namespace, pair: Pair) -> int:
-    """Run the pairs and return how many of them differ in any metric, after Holm's correction over the metrics."""
-    wolf = 0
+def alike(directory: Path, arguments: argparse.Namespace, pair: Pair) -> tuple[int, float]:
+    """Run the pairs. Return how many of them differ in any metric, after Holm's correction over the metrics, and the
+    median of all ratios."""
+    wolf, found = 0, []
     for number in range(arguments.pairs):
-        document = pair(directory, arguments)
+        document = pair(directory, arguments, number)
         alone = [line for line in document["lines"] if line["answer"]["verdict"] in CERTAIN]
         certain = [line for line in alone if line["answer"]["holds"]]
         wolf += bool(certain)
         ratios = [ratio for line in document["lines"] if (ratio := line["answer"]["ratio"])]
+        found += ratios
         print(
             f"pair {number + 1}: {len(document['lines'])} figures, {len(certain)} said to differ "
             f"({len(alone)} alone), farthest ratio {max(ratios, key=lambda ratio: abs(ratio - 1)):.3f}",
             flush=True,
         )
-    return wolf
+    return wolf, statistics.median(found)
 
 
-def names(directory: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+def names(directory: Path, arguments: argparse.Namespace, number: int) -> dict[str, Any]:
     """Run one campaign of ``quick`` in which the same stack has the names a and b. Return the comparison of both."""
     stack = f"{{medium: memory, filesystem: {arguments.filesystem}}}"
     head, _, rest = shipped.text("quick").partition("stacks:\n")
@@ -90,8 +96,13 @@ def names(directory: Path, arguments: argparse.Namespace) -> dict[str, Any]:
         f"{head}stacks:\n  a: {stack}\n  b: {stack}\nworkloads:\n{kept(tail, arguments.workloads)}"
     )
     store = directory / "alike.sqlite"
-    run(["run", str(study), "--set", "budget=10m", "--trials", str(arguments.trials)], store)
+    run(["run", str(study), *settings(arguments, number)], store)
     return compared(["last", "--stack", "a", "--stack", "b"], store)
+
+
+def settings(arguments: argparse.Namespace, number: int) -> list[str]:
+    """Return the options of the campaigns of a pair."""
+    return ["--set", "budget=10m", "--set", f"seed={number + 1}", "--trials", str(arguments.trials)]
 
 
 def kept(workloads: str, names: str) -> str:
@@ -103,12 +114,12 @@ def kept(workloads: str, names: str) -> str:
     )
 
 
-def campaigns(directory: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+def campaigns(directory: Path, arguments: argparse.Namespace, number: int) -> dict[str, Any]:
     """Run two campaigns of ``quick`` with one stack. Return the comparison of both."""
     store = directory / "alike.sqlite"
     for _ in range(2):
         only = f"stacks.fs.filesystem={arguments.filesystem}"
-        run(["run", "quick", "--set", only, "--set", "budget=10m", "--trials", str(arguments.trials)], store)
+        run(["run", "quick", "--set", only, *settings(arguments, number)], store)
     return compared(["last~1", "last"], store)
 
 
