@@ -1,7 +1,8 @@
 """The part of the layout tests that runs inside a guest, which has device-mapper and md and cannot harm the host.
 
-Run as ``python -m tests.guest.layouts_in_guest FUNCTION CAMPAIGN ARGUMENTS``. Each function takes and returns plain
-values, in JSON. Disks are loop devices on sparse files in the guest's memory.
+Run as ``python -m tests.guest.layouts_in_guest FUNCTION CAMPAIGN CALLS``: the function is called with each of a list of
+arguments, and the list of its results is printed. Arguments and results are plain values, in JSON. Disks are loop
+devices on sparse files in the guest's memory.
 """
 
 from __future__ import annotations
@@ -404,7 +405,7 @@ def killed(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, A
             mounted = [str(each.target) for each in mounts.mounted() if each.filesystem == "zfs"]
             return [*pools, *nodes, *mounted, *filter(is_in_use, paths)]
 
-        words = json.dumps({"spec": spec, "paths": paths})
+        words = json.dumps([{"spec": spec, "paths": paths}])
         argv = [sys.executable, "-m", "tests.guest.layouts_in_guest", "hold", workspace.campaign, words]
         with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as holding:
             assert holding.stdout is not None
@@ -435,7 +436,7 @@ class NoJournal:
 
 
 def main() -> None:
-    function, campaign, arguments = sys.argv[1:]
+    function, campaign, calls = sys.argv[1:]
     runtime = paths.runtime() / campaign
     runtime.mkdir(parents=True, exist_ok=True)
     workspace = Workspace(campaign=campaign, runtime=runtime, images=runtime / "images", journal=NoJournal())
@@ -443,7 +444,8 @@ def main() -> None:
         "between": between, "build": build, "keep": keep, "crash": crash, "dead": dead, "exchange": exchange,
         "halfway": halfway, "hold": hold, "killed": killed, "pools": pools, "refusals": refusals,
     }  # fmt: skip
-    sys.stdout.write(json.dumps(functions[function](**json.loads(arguments), workspace=workspace)))
+    results = [functions[function](**arguments, workspace=workspace) for arguments in json.loads(calls)]
+    sys.stdout.write(json.dumps(results))
 
 
 if __name__ == "__main__":

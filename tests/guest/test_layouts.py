@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,22 @@ def spec(
 
 def inside(guests: Guests, function: str, on: StackSpec | None = None, **arguments: Any) -> Any:
     """Return the result of a function of ``layouts_in_guest``. ``on``: a stack on the guest's machine."""
-    words = json.dumps({key: _plain(value) for key, value in arguments.items()})
+    (result,) = inside_each(guests, function, [arguments], on)
+    return result
+
+
+def inside_each(
+    guests: Guests, function: str, calls: list[dict[str, Any]], on: StackSpec | None = None
+) -> list[Any]:
+    """Return the results of a function of ``layouts_in_guest`` for each of these arguments, in one process."""
+    words = json.dumps([{key: _plain(value) for key, value in arguments.items()} for arguments in calls])
     module = ("-m", "tests.guest.layouts_in_guest", function, guests.workspace.campaign, words)
     argv = ["env", f"PYTHONPATH={ROOT}", sys.executable, *module]
     request = {"do": "command", "argv": argv, "timeout_s": RUN_LIMIT_S}
     done = guests.ask(on or spec("single"), "m", request, timeout_s=RUN_LIMIT_S)
     assert done["returncode"] == 0, done["stderr"]
-    return json.loads(done["stdout"])
+    results: list[Any] = json.loads(done["stdout"])
+    return results
 
 
 def _plain(value: Any) -> Any:
@@ -112,47 +122,61 @@ def test_geometry_is_what_was_asked_on_a_real_stripe(layout: str, disks: int, gu
         assert bool(facts["mkfs_told_of_stripes"]) == (asked[1] is not Geometry.DEFAULT)
 
 
-@pytest.mark.parametrize(
-    "layout", [name if name in {"md-raid1", "luks", "lvm-thin"} else slow(name) for name in KERNEL_S]
-)
-def test_after_a_crash_it_is_undone_and_nothing_else(layout: str, shared: Guests) -> None:
-    kind, name = REGISTRY.get(layout).undo_kind, volume_name(shared.workspace.campaign)
-    seen = inside(shared, "crash", spec=spec(layout, **on_disks(layout, 3)), size="100m")
-    assert seen["held"] == on_disks(layout, 3).get("disks", 1)
-    assert [kind for kind, _ in seen["done"]] == ["mount", kind]
-    assert seen["done"][1] == [kind, name]
-    assert seen["again"] == []
-    assert seen["left"] == []
-    assert seen["others_alive"]
+def together(*fast: str, slow_ones: Sequence[str] = ()) -> pytest.MarkDecorator:
+    """Return the parameters ``layouts``: the fast ones in one test, because a process in a guest is dear."""
+    return pytest.mark.parametrize("layouts", [fast, *(slow((name,)) for name in slow_ones)], ids=",".join)
 
 
-@pytest.mark.parametrize(
-    "layout", ["lvm-stripe", "md-raid0", "luks", slow("lvm-thin"), slow("md-raid1"), slow("md-raid5")]
-)
-def test_after_a_crash_it_is_undone_on_disks_that_are_dead(layout: str, shared: Guests) -> None:
-    kind, name = REGISTRY.get(layout).undo_kind, volume_name(shared.workspace.campaign)
-    seen = inside(shared, "dead", spec=spec(layout, **on_disks(layout, 3)), size="100m")
-    assert [kind for kind, _ in seen["done"]] == ["mount", kind]
-    assert seen["done"][1] == [kind, name]
-    assert (seen["again"], seen["left"]) == ([], [])
+def tried(function: str, layouts: Sequence[str], disks: int, guests: Guests) -> list[tuple[str, Any]]:
+    """Return the result of a function of ``layouts_in_guest`` for each layout, on at least so many disks of 100 MiB."""
+    calls = [{"spec": spec(each, **on_disks(each, disks)), "size": "100m"} for each in layouts]
+    return list(zip(layouts, inside_each(guests, function, calls), strict=True))
 
 
-@pytest.mark.parametrize("layout", ["lvm-stripe", "md-raid1", "luks"])
+CRASHED = ("md-raid1", "luks", "lvm-thin")
+
+
+@together(*CRASHED, slow_ones=[name for name in KERNEL_S if name not in CRASHED])
+def test_after_a_crash_it_is_undone_and_nothing_else(layouts: Sequence[str], shared: Guests) -> None:
+    name = volume_name(shared.workspace.campaign)
+    for layout, seen in tried("crash", layouts, 3, shared):
+        kind = REGISTRY.get(layout).undo_kind
+        assert seen["held"] == on_disks(layout, 3).get("disks", 1), layout
+        assert [each for each, _ in seen["done"]] == ["mount", kind]
+        assert seen["done"][1] == [kind, name]
+        assert seen["again"] == [], layout
+        assert seen["left"] == [], layout
+        assert seen["others_alive"], layout
+
+
+@together("lvm-stripe", "md-raid0", "luks", slow_ones=("lvm-thin", "md-raid1", "md-raid5"))
+def test_after_a_crash_it_is_undone_on_disks_that_are_dead(layouts: Sequence[str], shared: Guests) -> None:
+    name = volume_name(shared.workspace.campaign)
+    for layout, seen in tried("dead", layouts, 3, shared):
+        kind = REGISTRY.get(layout).undo_kind
+        assert [each for each, _ in seen["done"]] == ["mount", kind]
+        assert seen["done"][1] == [kind, name]
+        assert (seen["again"], seen["left"]) == ([], []), layout
+
+
+@together("lvm-stripe", "md-raid1", "luks")
 def test_signatures_without_a_volume_are_removed_if_they_carry_the_campaign_s_name(
-    layout: str, shared: Guests
+    layouts: Sequence[str], shared: Guests
 ) -> None:
-    seen = inside(shared, "halfway", spec=spec(layout, **on_disks(layout, 2)), size="100m")
-    # LUKS has two headers on a disk.
-    disks = [len({line.split()[0] for line in seen[which]}) for which in ("before", "others")]
-    assert disks == [on_disks(layout, 2).get("disks", 1)] * 2
-    assert seen["left"] == []
-    assert set(seen["done"]) == {REGISTRY.get(layout).undo_kind}
+    for layout, seen in tried("halfway", layouts, 2, shared):
+        # LUKS has two headers on a disk.
+        disks = [len({line.split()[0] for line in seen[which]}) for which in ("before", "others")]
+        assert disks == [on_disks(layout, 2).get("disks", 1)] * 2, layout
+        assert seen["left"] == [], layout
+        assert set(seen["done"]) == {REGISTRY.get(layout).undo_kind}
 
 
-@pytest.mark.parametrize("layout", ["lvm-stripe", slow("luks"), slow("md-raid1")])
-def test_what_is_kept_for_a_later_trial_is_removed_after_a_crash(layout: str, shared: Guests) -> None:
-    seen = inside(shared, "between", spec=spec(layout, **on_disks(layout, 2)), size="100m")
-    assert seen == {"done": [REGISTRY.get(layout).undo_kind], "left": []}
+@together("lvm-stripe", slow_ones=("luks", "md-raid1"))
+def test_what_is_kept_for_a_later_trial_is_removed_after_a_crash(
+    layouts: Sequence[str], shared: Guests
+) -> None:
+    for layout, seen in tried("between", layouts, 2, shared):
+        assert seen == {"done": [REGISTRY.get(layout).undo_kind], "left": []}
 
 
 @pytest.mark.slow
