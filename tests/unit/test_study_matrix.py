@@ -114,6 +114,16 @@ def test_names_of_media_can_be_parts_of_file_names() -> None:
             ["ext4", "xfs", "b slow.2g", "b slow.4g"],
         ),
         (
+            {"plain": {"medium": "fast", "filesystem": "ext4"},
+             "quiet": {"medium": "fast", "filesystem": ["ext4", "xfs"], "mount_options": "noatime"}},
+            ["plain", "quiet ext4", "quiet xfs"],
+        ),
+        (
+            {"plain": {"medium": "fast", "filesystem": ["ext4", "xfs"]},
+             "quiet": {"medium": "fast", "filesystem": ["ext4"], "mount_options": "noatime"}},
+            ["ext4", "xfs", "quiet"],
+        ),
+        (
             {name: {"medium": "fast", "filesystem": ["ext4", "xfs"]} for name in ("a", "b")},
             ["a ext4", "a xfs", "b ext4", "b xfs"],
         ),

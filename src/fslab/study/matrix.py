@@ -92,18 +92,40 @@ def stack_specs(
     """Return every expanded stack with the name of its entry.
 
     A stack is named after what varies: ``ext4 noatime``. The name of the entry is put in front if the file system does
-    not vary, and for all stacks if two entries would otherwise have the same name.
+    not vary, or if the entry differs from another with the same file system in what does not vary in it, and for all
+    stacks if two would otherwise have the same name.
     """
     found = [
         (name, spec, words) for name, stack in stacks.items() for spec, words in _combinations(stack, media)
     ]
-    short = [_stack_name(name, words, entry=len(stacks[name].filesystem) < 2) for name, _, words in found]
+    told = {name: len(stack.filesystem) < 2 for name, stack in stacks.items()}
+    told = {
+        name: few or _hides_a_difference(name, [each[:2] for each in found]) for name, few in told.items()
+    }
+    short = [_stack_name(name, words, entry=told[name]) for name, _, words in found]
     unique = max(Counter(short).values(), default=1) == 1
     names = short if unique else [_stack_name(name, words, entry=True) for name, _, words in found]
     return [
         (entry, spec.model_copy(update={"name": name}))
         for (entry, spec, _), name in zip(found, names, strict=True)
     ]
+
+
+def _hides_a_difference(entry: str, found: Sequence[tuple[str, StackSpec]]) -> bool:
+    """Return whether all stacks of an entry have a setting, not the default, that a stack of another entry with the
+    same file system has not: no word tells it, because it does not vary."""
+    own = [spec for name, spec in found if name == entry]
+    filesystems = {spec.filesystem for spec in own}
+    others = [spec for name, spec in found if name != entry and spec.filesystem in filesystems]
+    for key, field in StackSpec.model_fields.items():
+        value = getattr(own[0], key)
+        if key in {"name", "filesystem", "medium"} or value == field.get_default(call_default_factory=True):
+            continue
+        if all(getattr(spec, key) == value for spec in own) and any(
+            getattr(spec, key) != value for spec in others
+        ):
+            return True
+    return False
 
 
 def _combinations(
