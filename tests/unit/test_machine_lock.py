@@ -203,21 +203,27 @@ def test_waiting_does_not_use_up_the_budget(workspace: Workspace, monkeypatch: p
     assert (
         watcher.said[-1] == "the limit of 3 min 20 s on the clock is reached, 3 min 20 s of it spent waiting"
     )
+    wall.tell_waits()
+    assert watcher.said[-1] == "trials waited 3 min 20 s for those of other campaigns"
+    course(budget_s=None).tell_waits()
+    assert watcher.said[-1].startswith("trials waited 3 min 20 s"), "nothing is said of no wait"
 
 
-def test_lines_tell_at_once_and_then_each_half_minute() -> None:
+def test_lines_tell_at_once_and_then_each_half_minute_of_all_waits() -> None:
     out = io.StringIO()
     lines = Lines(Console(file=out, width=200))
     for waited_s in (0.0, 1.0, 29.0, 30.0, 31.0):
         lines.waits("campaign x", waited_s)
     lines.turn_begins(31.0)
-    for waited_s in (0.0, 29.0, 30.0):
-        lines.waits("campaign y", waited_s)
+    for _ in range(12):  # as two campaigns do that take turns at every trial
+        for waited_s in (0.0, 2.5):
+            lines.waits("campaign y", waited_s)
+        lines.turn_begins(2.5)
     said = [line.split(":")[0] for line in out.getvalue().splitlines()]
     assert said == [
         "waiting 0 ms for campaign x",
         "waiting 30 s for campaign x",
-        "waiting 30 s for campaign y",
+        "waiting 1 min 01 s for campaign y",
     ]
 
 

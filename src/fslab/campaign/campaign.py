@@ -189,7 +189,10 @@ def _run_trials(
     )
     if passed is not None:
         observer.looked(passed, total=len(schedule.trials))
-    return run.run_until_done()
+    try:
+        return run.run_until_done()
+    finally:
+        run.tell_waits()
 
 
 def _untestable(
@@ -271,6 +274,11 @@ class _CampaignRun:
             self.observer.note(
                 f"nothing to compare: fewer than two stacks have results after {look.blocks} trials each"
             )
+
+    def tell_waits(self) -> None:
+        """Report how long the trials waited in all: each single wait may be too short to be reported."""
+        if self.waited_s >= 1:
+            self.observer.note(f"trials waited {format_duration(self.waited_s)} for those of other campaigns")
 
     def run_planned(self) -> CampaignStatus:
         """Run the planned trials that are not stored. Returns ``finished``, or ``budget_spent`` if the budget ended."""

@@ -60,7 +60,10 @@ def replaced_words(invalid: int, more: int) -> str:
 
 
 def waiting(whom: str, waited_s: float) -> str:
-    """Return ``waiting 12 s for campaign … (process 4711), which …: trials on one machine take turns``."""
+    """Return ``waiting 12 s for campaign … (process 4711), which …: trials on one machine take turns``.
+
+    ``waited_s``: the sum of the waits so far.
+    """
     return f"waiting {format_duration(waited_s)} for {whom}: trials on one machine take turns"
 
 
@@ -94,7 +97,7 @@ class Lines(Observer):
     def __init__(self, console: Console) -> None:
         self.console = console
         self.done = self.total = 0
-        self.told_after_s = 0.0
+        self.told_after_s = self.waited_s = 0.0
         self.rates = LoopRates()
 
     def campaign_started(self, campaign: Campaign, *, done: int, total: int, cells: int) -> None:
@@ -130,14 +133,14 @@ class Lines(Observer):
         self.note(replaced_words(invalid, more))
 
     def waits(self, whom: str, waited_s: float) -> None:
-        """Print a line at the first wait, and then one per 30 s of a wait: two campaigns wait at every trial."""
-        if waited_s >= self.told_after_s:
-            self.told_after_s = waited_s + WAITING_TOLD_S
-            self.note(waiting(whom, waited_s))
+        """Print a line at the first wait, and then one per 30 s of all waits: two campaigns wait at every trial."""
+        if self.waited_s + waited_s >= self.told_after_s:
+            self.told_after_s = self.waited_s + waited_s + WAITING_TOLD_S
+            self.note(waiting(whom, self.waited_s + waited_s))
 
-    def turn_begins(self, waited_s: float) -> None:  # noqa: ARG002
-        """Print nothing. The next wait is reported only if it takes ``WAITING_TOLD_S`` seconds or more."""
-        self.told_after_s = WAITING_TOLD_S
+    def turn_begins(self, waited_s: float) -> None:
+        """Add the wait that has ended to those that are reported next."""
+        self.waited_s += waited_s
 
     def note(self, text: str) -> None:
         self.console.print(text, markup=False, soft_wrap=True)
