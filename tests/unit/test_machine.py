@@ -11,7 +11,7 @@ import pytest
 
 from fslab import feasibility
 from fslab.cell import MachineSpec, MediumSpec, StackSpec
-from fslab.errors import StudyError, UnsupportedError
+from fslab.errors import StudyError, UnsafeError, UnsupportedError
 from fslab.machine import kinds, modules
 from fslab.machine.kinds import REGISTRY, Need, _initramfs, _qemu_command, _xstate
 from fslab.machine.modules import Kernel
@@ -299,11 +299,12 @@ def test_a_word_of_a_kernel_s_command_line_can_have_spaces_but_no_quotes() -> No
 
 @pytest.mark.parametrize(
     ("mode", "place_mode", "checked_contents"),
-    [(0o600, 0o700, True), (0o620, 0o700, False), (0o600, 0o777, False)],
+    [(0o600, 0o700, True), (0o620, 0o700, False), (0o600, 0o777, None)],
 )
 def test_only_a_library_that_nobody_else_can_have_written_is_loaded(
-    mode: int, place_mode: int, checked_contents: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mode: int, place_mode: int, checked_contents: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """None: root refuses a directory to which others can write, and for other users nothing is available."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("fslab.machine.kinds._xstate.tools.find", lambda _: None)
     assert not _xstate.available(), "no compiler, and none was built"
@@ -316,7 +317,11 @@ def test_only_a_library_that_nobody_else_can_have_written_is_loaded(
     kept.write_bytes(b"library")
     kept.chmod(mode)
     kept.parent.chmod(place_mode)
-    assert _xstate.available() is checked_contents
+    if checked_contents is None and os.geteuid() == 0:
+        with pytest.raises(UnsafeError, match="other users can write"):
+            _xstate.available()
+    else:
+        assert _xstate.available() is bool(checked_contents)
     if checked_contents:  # copied from the cache, because there is no compiler
         assert _xstate.install(tmp_path) == "./xstate.so"
         assert (tmp_path / "xstate.so").read_bytes() == b"library"
