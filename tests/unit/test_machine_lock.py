@@ -223,7 +223,7 @@ def test_lines_tell_at_once_and_then_each_half_minute_of_all_waits() -> None:
     assert said == [
         "waiting 0 ms for campaign x",
         "waiting 30 s for campaign x",
-        "waiting 1 min 01 s for campaign y",
+        "waiting 2.50 s (1 min 01 s in all) for campaign y",
     ]
 
 

@@ -82,11 +82,12 @@ def compare(
 def check_alike(found: CampaignComparison) -> None:
     """Raise NotComparableError, with all facts that differ, if one of them prevents a comparison."""
     if unlike := refused(found):
-        allow = " ".join(f"--differing {group}" for group in dict.fromkeys(each.group for each in unlike))
+        groups = list(dict.fromkeys(each.group.value for each in unlike))
+        allow = " ".join(f"--differing {group}" for group in groups)
         raise NotComparableError(
             "not compared, because conditions differ\n  " + "\n  ".join(map(str, unlike)),
             where=f"{found.a.name} and {found.b.name}",
-            hint=f"to compare them nevertheless: {allow}, or --force",
+            hint=f"to compare them nevertheless: {allow}, or --force; in Python: differing={groups}",
         )
 
 

@@ -59,12 +59,13 @@ def replaced_words(invalid: int, more: int) -> str:
     return f"{what} invalid: running {counted(more, 'more trial')} (a comparison needs the other stacks too)"
 
 
-def waiting(whom: str, waited_s: float) -> str:
+def waiting(whom: str, waited_s: float, earlier_s: float = 0.0) -> str:
     """Return ``waiting 12 s for campaign … (process 4711), which …: trials on one machine take turns``.
 
-    ``waited_s``: the sum of the waits so far.
+    ``earlier_s``: the sum of the waits before this one.
     """
-    return f"waiting {format_duration(waited_s)} for {whom}: trials on one machine take turns"
+    total = f" ({format_duration(earlier_s + waited_s)} in all)" if earlier_s else ""
+    return f"waiting {format_duration(waited_s)}{total} for {whom}: trials on one machine take turns"
 
 
 def _figure(unit: Unit | None, *values: float) -> str:
@@ -136,7 +137,7 @@ class Lines(Observer):
         """Print a line at the first wait, and then one per 30 s of all waits: two campaigns wait at every trial."""
         if self.waited_s + waited_s >= self.told_after_s:
             self.told_after_s = self.waited_s + waited_s + WAITING_TOLD_S
-            self.note(waiting(whom, self.waited_s + waited_s))
+            self.note(waiting(whom, waited_s, self.waited_s))
 
     def turn_begins(self, waited_s: float) -> None:
         """Add the wait that has ended to those that are reported next."""

@@ -98,9 +98,9 @@ def stack_specs(
     found = [
         (name, spec, words) for name, stack in stacks.items() for spec, words in _combinations(stack, media)
     ]
-    told = {name: len(stack.filesystem) < 2 for name, stack in stacks.items()}
+    specs = [(name, spec) for name, spec, _ in found]
     told = {
-        name: few or _hides_a_difference(name, [each[:2] for each in found]) for name, few in told.items()
+        name: len(stack.filesystem) < 2 or _hides_a_difference(name, specs) for name, stack in stacks.items()
     }
     short = [_stack_name(name, words, entry=told[name]) for name, _, words in found]
     unique = max(Counter(short).values(), default=1) == 1
@@ -112,8 +112,8 @@ def stack_specs(
 
 
 def _hides_a_difference(entry: str, found: Sequence[tuple[str, StackSpec]]) -> bool:
-    """Return whether all stacks of an entry have a setting, not the default, that a stack of another entry with the
-    same file system has not: no word tells it, because it does not vary."""
+    """Return whether all stacks of an entry share a setting other than the default, which a stack of another entry with
+    the same file system does not have. It does not vary in the entry, so that it is in no stack's name."""
     own = [spec for name, spec in found if name == entry]
     filesystems = {spec.filesystem for spec in own}
     others = [spec for name, spec in found if name != entry and spec.filesystem in filesystems]

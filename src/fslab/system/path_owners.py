@@ -45,8 +45,8 @@ def stranger(
 ) -> str | None:
     """Return, in words, who besides ``owners`` (default: ``trusted``) can change a file or what is in a directory.
 
-    None if nobody can. ``sticky``: a directory with the sticky bit is closed to all but its owner. ``groups``: which
-    group of the file is trusted. OSError if ``place`` does not exist.
+    Returns None if only they can. ``sticky``: in a directory with the sticky bit, only its owner counts. ``groups``:
+    which group of the file is trusted. OSError if ``place`` does not exist.
     """
     about, safe = place.stat(), trusted() if owners is None else owners
     if about.st_uid not in safe:

@@ -50,7 +50,7 @@ def _found(path: str, name: str) -> tuple[str | None, str | None]:
 
 
 def changeable(words: Iterable[str]) -> str | None:
-    """Return who can change a program that one of the words of a command finds, in words; None if nobody can.
+    """Return, in words, which other user can change a program that a word of a command names; None if none can.
 
     Each word counts, not only the first: a program such as env(1) or setpriv(1) looks for the next one in PATH.
     """

@@ -125,7 +125,9 @@ class Medium(ABC, Generic[O]):
 
     def drive(self, options: O, workspace: Workspace, slot: str) -> Drive:  # noqa: ARG002
         """Return the slot's image as a disk for a guest. It exists until the end of the campaign."""
-        raise UnsupportedError(self.host_only(options) or f"'{self.name}' is no image", where=slot)
+        raise UnsupportedError(
+            self.host_only(options) or f"a '{self.name}' medium has no image file", where=slot
+        )
 
     def renew(self, options: O, workspace: Workspace, slot: str, *, in_guest: bool) -> None:  # noqa: ARG002
         """Reset the slot's device to the state of a new one, before a file system is made on it.
