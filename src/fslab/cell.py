@@ -138,7 +138,8 @@ class StackSpec(Finite):
 
     ``attributes``: of the work directory, as for chattr. ``fill``: how full the file system is before the workload,
     such as ``80%``. ``after_mount``: a command of the study, run after each mount. ``tuning``: settings of the machine,
-    in addition to the cell's.
+    in addition to the cell's. ``served``: the server of its virtual disks stripes them, because the machine's kernel
+    cannot build the layout.
     """
 
     name: Shown
@@ -155,6 +156,12 @@ class StackSpec(Finite):
     fill: str = ""
     after_mount: str = ""
     tuning: dict[str, str] = {}
+    served: bool = False
+
+    @property
+    def striped_by(self) -> str:
+        """The layout, and that the disk server stripes if it does."""
+        return f"{self.layout} (by the disk server)" if self.served else self.layout
 
     @property
     def settings(self) -> dict[str, str]:
@@ -234,7 +241,8 @@ class Cell(Frozen):
 
     @property
     def slot(self) -> str:
-        """The name of the image that the trials use: one per medium, per cell, or per stack.
+        """The name of the image that the trials use: one per medium, per cell, or per stack. Stripes of a medium's own
+        server follow each other in one, beside that of its single disks.
 
         Stacks whose tools take turns exist at the same time: one per stack.
         """
@@ -246,7 +254,7 @@ class Cell(Frozen):
             Fresh.CELL: f"-{self.id}",
             Fresh.CAMPAIGN: f"-{self.stack_id}",
         }
-        return f"{self.stack.medium.name}{of[self.fresh]}"
+        return f"{self.stack.medium.name}{'@stripe' * self.stack.served}{of[self.fresh]}"
 
     @property
     def turn(self) -> str:

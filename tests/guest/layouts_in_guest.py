@@ -29,6 +29,7 @@ from fslab.storage.parsed_stack import disk_slots, parsed_stack
 from fslab.system import kernel, loops, mounts, paths, sysfs
 
 PLACE = Path("/run/disks")
+BLOCK_BYTES = 4096
 
 
 def shell(*argv: object) -> str:
@@ -120,6 +121,37 @@ def _look(filesystem: str, device: Path) -> dict[str, Any]:
     if filesystem == "xfs":
         return {"stripes": shell("xfs_db", "-r", "-c", "sb 0", "-c", "p unit width", device).splitlines()}
     return {"stripes": []}
+
+
+def places(spec: dict[str, Any], size: str, workspace: Workspace) -> list[list[int]]:
+    """Return for each block of 4 KiB of a joined device its disk, and its number among the blocks of data there."""
+    wanted = StackSpec.model_validate(spec)
+    parsed = parsed_stack(wanted)
+    with disks(parsed.disks, size) as found, ExitStack() as undo:
+        here = replace(workspace, attached={}, made=set(), media={})
+        device = parsed.layout.assemble(parsed.layout_options, found, here, undo, make=True, keep=False)
+        blocks = device.size_bytes // BLOCK_BYTES
+        with device.path.open("r+b", buffering=0) as node:
+            for number in range(blocks):
+                node.write(_block(number))
+            os.fsync(node.fileno())
+        return _found([each.path.read_bytes() for each in found], blocks)
+
+
+def _block(number: int) -> bytes:
+    return (b"block %010d." % number).ljust(32, b".") * (BLOCK_BYTES // 32)
+
+
+def _found(contents: list[bytes], blocks: int) -> list[list[int]]:
+    seen: dict[int, list[int]] = {}
+    for disk, content in enumerate(contents):
+        first = None
+        for at in range(len(content) // BLOCK_BYTES):
+            block = content[at * BLOCK_BYTES : (at + 1) * BLOCK_BYTES]
+            if block.startswith(b"block ") and block == _block(number := int(block[6:16])):
+                first = at if first is None else first
+                seen[number] = [disk, at - first]
+    return [seen[number] for number in range(blocks)]
 
 
 def keep(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, Any]:

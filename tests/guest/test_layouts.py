@@ -15,6 +15,7 @@ from fslab.campaign.guests import Guests
 from fslab.cell import Geometry, MachineSpec, MediumSpec, StackSpec
 from fslab.storage.layouts import REGISTRY, volume_name
 from fslab.storage.parsed_stack import parsed_stack
+from fslab.units import parse_size
 
 ROOT = Path(__file__).parents[2]
 # Those of ZFS need its module: test_zfs.py.
@@ -120,6 +121,21 @@ def test_geometry_is_what_was_asked_on_a_real_stripe(layout: str, disks: int, gu
         assert (facts["minimum_io_bytes"], facts["optimal_io_bytes"]) == (64 << 10, 128 << 10)
         assert (seen["stripes"], facts["stripes_in_use"]) == (stripes, in_use), asked
         assert bool(facts["mkfs_told_of_stripes"]) == (asked[1] is not Geometry.DEFAULT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", ["lvm-stripe", "md-raid0"])
+def test_the_kernel_stripes_as_the_disk_server_does(layout: str, guests: Guests) -> None:
+    """Each block lies on the disk, and at the place after the layout's own head, where the server's model has it:
+    every_sector_lies_where_md_and_lvm_put_it (engine/disk/model/tests/array.rs) has the same formula."""
+    for disks, chunk in ((2, "1m"), (3, "64k"), (5, "16k")):
+        seen = inside(guests, "places", spec=spec(layout, disks=disks, chunk=chunk), size="13m")
+        blocks = parse_size(chunk) // 4096
+        assert len(seen) >= disks * 11 * 256
+        assert seen == [
+            [number // blocks % disks, number // blocks // disks * blocks + number % blocks]
+            for number in range(len(seen))
+        ]
 
 
 def together(*fast: str, slow_ones: Sequence[str] = ()) -> pytest.MarkDecorator:

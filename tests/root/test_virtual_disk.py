@@ -92,6 +92,29 @@ def test_an_array_is_one_device_with_a_head_for_each_of_its_disks(workspace: Wor
     assert figure(record, "disk_movements") + figure(record, "disk_cache_hits") >= 64, "of all disks"
 
 
+def test_stripes_that_the_server_makes_follow_each_other_on_one_medium(workspace: Workspace) -> None:
+    """mkfs gets the stripe that md and LVM report, and the kernel reads two stripes ahead, as it does from them."""
+    seen = []
+    for layout, disks, chunk in (("md-raid0", 2, "64k"), ("lvm-stripe", 5, "256k"), ("single", 1, "")):
+        options = {"disks": disks, "chunk": chunk} if chunk else {}
+        stack = {"layout": layout, "layout_options": options, "served": bool(chunk)}
+        record = run(workspace, READS, "xfs", stack, profile="hdd-7200", cache="none", memory="128m")
+        assert record.status is not Status.FAILED, record.error
+        device = record.provenance.device
+        (about,) = device["virtual_disks"]
+        seen.append((
+            device.get("layout"), about["array_disks"], device["size_bytes"] >> 30, device["read_ahead_kib"],
+            device["stripes_in_use"],
+        ))  # fmt: skip
+        assert "mdadm" not in str(record.provenance.commands)
+    assert seen == [
+        ("md-raid0", 2, 2, 256, {"sunit": "128", "swidth": "256"}),
+        ("lvm-stripe", 5, 5, 2560, {"sunit": "512", "swidth": "2560"}),
+        (None, 1, 1, 128, None),
+    ]
+    assert sum(name.startswith("disk ") for name in workspace.media) == 2
+
+
 def test_five_of_them_are_five_drives(workspace: Workspace) -> None:
     layout = {"layout": "btrfs-raid0", "layout_options": {"disks": 5}}
     record = run(workspace, READS, "btrfs", layout, profile="hdd-7200", slow=2)

@@ -29,6 +29,11 @@ pytestmark = pytest.mark.usefixtures("known_independent")
 EXT4, XFS = cell("ext4"), cell("xfs")
 NOATIME = cell("ext4", mount="noatime")
 ONE, FIVE = (cell("xfs", layout={"type": "md-raid0", "disks": disks}) for disks in (1, 5))
+SERVED = {
+    name: each.model_copy(update={"stack": each.stack.model_copy(update={"served": True})})
+    for name in ("lvm-stripe", "md-raid0")
+    for each in [cell("xfs", layout={"layout": name, "disks": 5, "chunk": "64k"})]
+}
 FOUR_THREADS = cell("ext4", numjobs=4)
 RATE = Metric(name="write_bandwidth", unit=Unit.BYTES_PER_SECOND)
 FILES = Metric(name="seq_create_rate", unit=Unit.FILES_PER_SECOND)
@@ -102,6 +107,11 @@ BOTH_SIDES: Mapping[str, tuple[Compared, Compared, str]] = {
         of(facts(EXT4, options=("noatime",)), facts(NOATIME, options=("noatime",))),
         "ext4 and ext4 noatime have the same options in effect",
     ),
+    "layouts": (
+        of(facts(SERVED["lvm-stripe"]), facts(EXT4)),
+        of(facts(SERVED["lvm-stripe"]), facts(SERVED["md-raid0"])),
+        "the disk server stripes, md and LVM themselves are not part of it",
+    ),
     "stored-data": (
         two(),
         two(warnings=frozenset({"zeros_only"})),
@@ -130,7 +140,7 @@ def test_each_requirement_has_a_cell_on_each_side_of_its_threshold(name: str) ->
     assert found.requirement == name
 
 
-@pytest.mark.parametrize("name", sorted({*REGISTRY.names()} - {"native", "stored-data"}))
+@pytest.mark.parametrize("name", sorted({*REGISTRY.names()} - {"native", "layouts", "stored-data"}))
 def test_what_is_unknown_is_an_objection_only_if_the_claim_requires_it(name: str) -> None:
     unknown = of(facts(EXT4), facts(NOATIME))
     rule = REGISTRY.get(name)
@@ -264,6 +274,30 @@ def test_one_tested_part_that_fails_decides_and_an_untested_one_leaves_the_rest_
     holds = both("xfs > ext4 for disks=1")
     assert holds.verdict is ClaimVerdict.NOT_TESTED
     assert holds.words.startswith("1 of 2 parts: the disks were waited for 10 %")
+
+
+def test_stripes_of_the_disk_server_are_compared_with_one_disk_and_not_with_each_other() -> None:
+    """Whatever a run shows: that the disks were waited for too little is not the first reason."""
+    lvm, md = SERVED["lvm-stripe"], SERVED["md-raid0"]
+    records = [
+        record
+        for of_, wait in ((cell("xfs"), 0.9), (lvm, 0.1), (md, 0.1))
+        for record in waited(trials(of_, steady(100.0 if wait == 0.9 else 200.0)), wait)
+    ]
+
+    def found(that: str) -> ClaimAnswer:
+        asked = asked_of(
+            claim(that, requires="wait >= 0.5"), Scope(cells=tuple(record.cell for record in records[::4]))
+        )
+        return answers([asked], Evaluator(trials=Trials(records=records)))[0]
+
+    between = found("xfs[layout=lvm-stripe] ~ xfs[layout=md-raid0] within 10%")
+    assert between.verdict is ClaimVerdict.NOT_TESTED
+    assert between.words.startswith("the disk server stripes, md and LVM themselves are not part of it")
+    assert verdict_words.untested_words([between]) == "1: md and LVM are not part of the disks"
+    assert between.unmet[0].try_ == "--on guest"
+    for layout in ("lvm-stripe", "md-raid0"):
+        assert found(f"xfs[layout={layout}] > xfs[layout=single]").verdict is ClaimVerdict.REPLICATED
 
 
 def test_untested_claims_cost_the_others_nothing() -> None:

@@ -17,7 +17,7 @@ from fslab.machine.kinds import REGISTRY, Need, _initramfs, _qemu_command, _xsta
 from fslab.machine.modules import Kernel
 from fslab.plan.expand import expand
 from fslab.study.load import load_text
-from fslab.system import memory_limit
+from fslab.system import disk_server, memory_limit
 
 
 @pytest.fixture
@@ -352,3 +352,63 @@ def test_a_guest_without_modprobe_would_have_no_modules(
     (need,) = [each for each in kind.missing(MachineSpec(type=machine)) if "modprobe" in each.what]
     assert need.remedy
     assert "kmod" in need.remedy
+
+
+DISK = MediumSpec(name="d", type="virtual", options={"profile": "hdd-7200"})
+STRIPES = {"lvm-stripe": {"disks": 3, "chunk": "16k"}, "md-raid0": {"disks": 3, "chunk": "16k"}}
+
+
+def striped(medium: MediumSpec = DISK, *more: str) -> list[tuple[str, str, bool]]:
+    """Return layout, machine and whether the server stripes, for one disk, LVM and md, and ``more`` layouts."""
+    plain = stack("ext4", machine=BEST).model_copy(update={"medium": medium})
+    layouts = {"single": {}, **STRIPES, **{name: {} for name in more}}
+    asked = [
+        plain.model_copy(update={"layout": name, "layout_options": options})
+        for name, options in layouts.items()
+    ]
+    return [(each.layout, each.machine.type, each.served) for each in feasibility.all_resolved(asked)]
+
+
+SOME = (("single", False), ("lvm-stripe", True), ("md-raid0", True))
+
+
+@pytest.fixture
+def serving(kernels: dict[str, Kernel], monkeypatch: pytest.MonkeyPatch) -> dict[str, Kernel]:
+    """Simulate the same, where virtual disks can be served, and md in the guest."""
+    kernels["uml"] = Kernel(
+        release="6.1", filesystems=frozenset({"ext4"}), modules=frozenset({"dm_mod", "raid0", "raid1"})
+    )
+    monkeypatch.setattr(disk_server, "check_supported", lambda: None)
+    return kernels
+
+
+def test_best_has_the_disk_server_stripe_where_the_kernel_cannot(serving: dict[str, Kernel]) -> None:
+    assert striped() == [(layout, "host", served) for layout, served in SOME]
+    serving["host"] = Kernel(release="6.18", filesystems=frozenset({"ext4"}), modules=frozenset({"raid0"}))
+    assert striped() == [(layout, "host", served) for layout, served in SOME], "all of them, or none"
+
+
+def test_best_takes_the_kernel_s_md_and_lvm_where_it_has_both(serving: dict[str, Kernel]) -> None:
+    both = frozenset({"dm_mod", "raid0"})
+    serving["host"] = Kernel(release="6.18", filesystems=frozenset({"ext4"}), modules=both)
+    assert striped() == [(layout, "host", False) for layout, _ in SOME]
+
+
+def test_best_takes_a_guest_where_the_server_cannot_stripe(
+    serving: dict[str, Kernel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guest = [(layout, "uml", False) for layout, _ in SOME]
+    assert striped(DISK, "md-raid1") == [*guest, ("md-raid1", "uml", False)], "a mirror is no stripe"
+    for key, value in (("faults", "error op=read"), ("log", "requests"), ("slow", 2), ("array_disks", 2)):
+        own = DISK.model_copy(update={"options": {**DISK.options, key: value}})
+        assert striped(own) == guest, key
+    assert striped(MediumSpec(name="m", type="ram")) == guest
+
+    def refuse() -> None:
+        raise UnsupportedError("this kernel has no FUSE")
+
+    monkeypatch.setattr(disk_server, "check_supported", refuse)
+    assert striped() == guest
+    monkeypatch.setattr(disk_server, "check_supported", lambda: None)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert striped() == guest

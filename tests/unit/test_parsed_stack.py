@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fslab.cell import Geometry, MediumSpec, StackSpec
+from fslab.cell import Cell, Fresh, Geometry, MediumSpec, StackSpec, WorkloadSpec
 from fslab.names import is_word
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-from fslab.storage.parsed_stack import disk_slots, parsed_stack
+from fslab.storage.parsed_stack import disk_slots, parsed_stack, served
 
 
 def spec(filesystem: str, layout: str = "md-raid5", geometry: str = "default", **more: Any) -> StackSpec:
@@ -121,3 +122,57 @@ def test_the_slots_of_several_disks_are_those_of_no_other_medium() -> None:
     slots = disk_slots("disk", 3)
     assert len(set(slots)) == 3
     assert not any(is_word(slot) for slot in slots), "no medium can have such a name"
+
+
+def as_served(filesystem: str, geometry: str = "default", layout: str = "md-raid0", **more: Any) -> StackSpec:
+    """Return a stripe of three disks that the disk server makes."""
+    disk = MediumSpec(
+        name="m", type="virtual", options={"profile": "hdd-7200", "size": "1g", "memory": "64m"}
+    )
+    made = spec(filesystem, layout, geometry, layout_options={"disks": 3, "chunk": "64k"}, **more)
+    return served(made.model_copy(update={"medium": disk}))
+
+
+@pytest.mark.parametrize("layout", ["md-raid0", "lvm-stripe"])
+def test_a_stripe_of_the_server_is_one_device_without_modules_and_tools(layout: str) -> None:
+    made = as_served("ext4", layout=layout)
+    parsed = parsed_stack(made)
+    assert (made.served, made.layout, parsed.layout.name) == (True, layout, layout)
+    assert (parsed.disks, parsed.layout.modules, parsed.layout.tools) == (1, (), ())
+    (options,) = parsed.each_medium_options()
+    assert (options.array_disks, options.array_chunk, options.memory) == (3, "65536", str(192 << 20))  # type: ignore[attr-defined]
+    assert parsed.medium_plan(Path()).size_bytes == parsed.usable_bytes(3 << 30) == 3 << 30
+    plan = parsed.layout_plan(["/dev/loop0"], "c")
+    assert (plan.device, plan.create, plan.remove) == ("/dev/loop0", (), ())
+
+
+def test_mkfs_is_told_of_the_server_s_stripe_as_it_reads_that_of_md_from_the_device() -> None:
+    def words(*given: Any, **more: Any) -> str:
+        parsed = parsed_stack(as_served(*given, **more))
+        parsed.check_together()
+        return parsed.geometry_options(parsed.layout_plan(["/d"], "c"))
+
+    assert words("ext4") == words("ext4", "aligned") == "-E stride=16,stripe_width=48"
+    assert words("xfs") == words("xfs", "aligned") == "-d su=65536,sw=3"
+    assert words("btrfs") == ""
+    assert words("xfs", "none") == "-d noalign"
+    assert words("xfs", mkfs_options="-d su=16k,sw=2") == "", "the study's own come first"
+    assert words("ext4", mkfs_options="-b 65536 -C 131072") == "-E stride=1,stripe_width=3"
+
+
+def test_only_a_stripe_that_the_medium_can_make_is_served() -> None:
+    on_memory = spec("ext4", "md-raid0")
+    assert served(on_memory) == on_memory
+    assert served(spec("ext4", "single")).served is False
+    with pytest.raises(ValueError, match="'ram' cannot make the stripe of layout 'md-raid0'"):
+        parsed_stack(on_memory.model_copy(update={"served": True}))
+
+
+def test_a_medium_s_stripes_have_one_image_beside_that_of_its_disks() -> None:
+    def slot(stack: StackSpec, fresh: Fresh = Fresh.TRIAL) -> str:
+        return Cell(stack=stack, workload=WorkloadSpec(name="w", tool="fio"), fresh=fresh).slot
+
+    stripe = as_served("ext4")
+    assert slot(stripe) == slot(as_served("xfs", layout="lvm-stripe")) != slot(spec("ext4", "single"))
+    assert not is_word(slot(stripe)), "no medium can have such a name"
+    assert slot(stripe, Fresh.CAMPAIGN).startswith(slot(stripe))

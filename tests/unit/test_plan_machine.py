@@ -197,12 +197,34 @@ def test_emulated_cpus_make_it_depend_on_the_disks(tmp_path: Path) -> None:
         assert prospects(machine, f"on={kind}", "guest_memory=512m")[0].prospect is prospect, (kind, changes)
 
 
-def test_best_is_the_best_of_the_machine_that_is_described() -> None:
+def test_best_is_the_best_of_the_machine_that_is_described(tmp_path: Path) -> None:
+    """On the host: with md and LVM where its kernel has them, else with stripes of the disk server, which are no claims
+    of md against LVM. Without root in a guest."""
     study = load("multi-disk")
-    for machine, kind, said in ((TWO, "uml", "2 CPUs, 24 GiB"), (EIGHT, "host", "8 CPUs, 32 GiB")):
+    by_server = "the disk server stripes: md and LVM themselves are not part of it, and not tested"
+    guest = tmp_path / "guest.json"
+    guest.write_text(json.dumps(json.loads(TWO.read_text("utf-8")) | {"root": False}), "utf-8")
+    for machine, kind, said, served, testable in (
+        (TWO, "host", "2 CPUs, 24 GiB", True, 18),
+        (EIGHT, "host", "8 CPUs, 32 GiB", False, 26),
+        (guest, "uml", "2 CPUs, 24 GiB", False, 0),
+    ):
         with plans.on_machine(machine) as where:
             assert said in str(where)
-            assert [each.type for each in plans.plan(study).machines] == [kind]
+            made = plans.plan(study)
+            found = plans.claims_foreseen(study, made)
+        assert [each.type for each in made.machines] == [kind]
+        assert {cell.stack.served for cell in made.cells if cell.stack.layout != "single"} == {served}
+        assert not any(cell.stack.served for cell in made.cells if cell.stack.layout == "single")
+        assert any(by_server in line for line in made.notices) is served
+        assert sum(one.prospect is Prospect.TESTABLE for one in found) == testable
+        against = {one.claim: one.why for one in found if one.prospect is Prospect.NOT}
+        why = "the disk server stripes, md and LVM themselves are not part of it"
+        assert against == (
+            dict.fromkeys(["7a", "7b", "7c", "7d", "7e", "7f", "7g", "8"], (why,)) if served else {}
+        )
+        commands = {command.argv[0] for each in made.commands.values() for command in each}
+        assert bool(commands & {"mdadm", "env"}) is not served
 
 
 def test_room_and_root_are_those_of_the_machine_that_is_described(tmp_path: Path) -> None:

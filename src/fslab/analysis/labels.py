@@ -33,7 +33,7 @@ def settings_of(stack: StackSpec) -> str:
 
 
 def _layout(stack: StackSpec) -> str:
-    return " ".join((stack.layout, *_settings(stack.layout_options)))
+    return " ".join((stack.striped_by, *_settings(stack.layout_options)))
 
 
 def workload_labels(cells: Sequence[Cell]) -> list[str]:

@@ -165,7 +165,7 @@ def _parts(cell: Cell, by: MatchedBy) -> dict[FactGroup, dict[str, Any]]:
     if by is MatchedBy.WORKLOAD:
         return parts
     stack = cell.stack
-    study |= {"medium": stack.medium.type, "layout": stack.layout, "filesystem": stack.filesystem}
+    study |= {"medium": stack.medium.type, "layout": stack.striped_by, "filesystem": stack.filesystem}
     study |= {"mkfs_options": stack.mkfs_options, "mount_options": stack.mount_options}
     study |= {"geometry": stack.geometry.value}
     study |= stack.settings

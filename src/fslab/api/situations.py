@@ -67,7 +67,14 @@ def _medium(cell: Cell) -> str:
     parsed = parsed_stack(cell.stack)
     profile, size = parsed.medium.profile(parsed.medium_options), cell.stack.medium.options.get("size")
     speed = _speed(cell)
-    words = (cell.stack.medium.type, profile, size, None if speed == 1 else f"at {speed:g} of its speed")
+    server = "striped by its server (md and LVM themselves are not tested)" if cell.stack.served else None
+    words = (
+        cell.stack.medium.type,
+        profile,
+        size,
+        None if speed == 1 else f"at {speed:g} of its speed",
+        server,
+    )
     return " ".join(str(word) for word in words if word)
 
 

@@ -189,18 +189,19 @@ def compared_of(part: Part, sides: Sequence[CellFacts], lever: Lever | None) -> 
 
 
 def unmet_of(compared: Compared, demands: Sequence[Demand], *, measured: bool = True) -> Iterator[Unmet]:
-    """Yield the requirements that are not met: those of the claim, then those that are implied.
+    """Yield the requirements that are not met: what is certain, then those of the claim, then those that are implied.
 
     ``measured``: what the claim requires is not met if it is unknown.
     """
+    named = {one.name for one in demands}
+    implied = [rule for name, rule in REGISTRY if name not in named and rule.implied(compared)]
+    against = [(rule, rule.unmet(compared, declared=False)) for rule in implied]
+    yield from (found for rule, found in against if found and rule.certain)
     for one in demands:
         rule = REGISTRY.get(one.name)
         if found := rule.unmet(compared, limit=one.limit, at_least=one.at_least, declared=measured):
             yield found
-    named = {one.name for one in demands}
-    for name, rule in REGISTRY:
-        if name not in named and rule.implied(compared) and (found := rule.unmet(compared, declared=False)):
-            yield found
+    yield from (found for rule, found in against if found and not rule.certain)
 
 
 def _may_fail(parts: Sequence[Part], answer: ClaimAnswer, margin: float) -> bool:

@@ -133,7 +133,7 @@ def _lacking(spec: StackSpec, machine: MachineSpec) -> tuple[Need, ...]:
         return ()
     return (
         *_machines.missing_filesystem(spec.filesystem, machine),
-        *_machines.missing_layout(spec.layout, machine),
+        *_machines.missing_layout_of(spec, machine),
     )
 
 

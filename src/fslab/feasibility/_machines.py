@@ -3,7 +3,7 @@
 Reads the lists beside a kernel's modules, so it is fast enough for every file system on every machine.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from fslab.cell import MachineSpec, MediumSpec, StackSpec
 from fslab.errors import FslabError, UnsupportedError, UsageError
@@ -14,7 +14,7 @@ from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.storage.parsed_stack import parsed_stack
+from fslab.storage.parsed_stack import parsed_stack, served
 from fslab.units import parse_size
 
 # The machine closest to the hardware first. QEMU is preferred to User-Mode Linux only with KVM, by ``best``: then its
@@ -29,7 +29,12 @@ def missing_filesystem(name: str, spec: MachineSpec) -> tuple[Need, ...]:
 
 def missing_layout(name: str, spec: MachineSpec) -> tuple[Need, ...]:
     """Return what a machine lacks to build a layout; empty if it can build it."""
-    return _missing_in_kernel(spec, modules=getattr(LAYOUTS.get(name), "modules", ()))
+    return _missing_in_kernel(spec, modules=LAYOUTS.get(name).modules)
+
+
+def missing_layout_of(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
+    """Return the same for the layout of a stack, which its medium may make itself."""
+    return _missing_in_kernel(spec, modules=parsed_stack(stack).layout.modules)
 
 
 def lacking(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
@@ -39,7 +44,7 @@ def lacking(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
     return (
         *_unusable(stack, spec),
         *missing_filesystem(stack.filesystem, spec),
-        *missing_layout(stack.layout, spec),
+        *missing_layout_of(stack, spec),
     )
 
 
@@ -103,29 +108,36 @@ def all_resolved(stacks: Sequence[StackSpec]) -> list[StackSpec]:
 
     All stacks with ``best`` get one machine, so that they can be compared: the one that can build most of them, and of
     these the one closest to the hardware. Those that it cannot build are stored as not possible, with the reason. The
-    same with ``guest``, but never the host.
+    same with ``guest``, but never the host. On a host that lacks a layout, media may make all stripes themselves: then
+    none is the kernel's.
     """
     guests = tuple(name for name in PREFERRED if REGISTRY.get(name).guest)
-    chosen = {}
+    placed = dict(enumerate(stacks))
     for kind, names in ((BEST, PREFERRED), (GUEST, guests)):
-        if together := [stack for stack in stacks if stack.machine.type == kind]:
-            chosen[kind] = REGISTRY.get(_best(together, names))
-    placed = [
-        stack.model_copy(update={"machine": _spec(stack.machine, chosen[stack.machine.type])})
-        if stack.machine.type in chosen
-        else resolved(stack)
-        for stack in stacks
-    ]
-    return [stack.model_copy(update={"medium": _medium_there(stack)}) for stack in placed]
+        if together := {number: stack for number, stack in placed.items() if stack.machine.type == kind}:
+            placed |= zip(together, _best([*together.values()], names), strict=True)
+    found = map(resolved, placed.values())
+    return [stack.model_copy(update={"medium": _medium_there(stack)}) for stack in found]
 
 
-def _best(together: Sequence[StackSpec], names: Sequence[str]) -> str:
-    """Return the machine that can build most of the stacks; of several, the one closest to the hardware."""
+def _best(together: Sequence[StackSpec], names: Sequence[str]) -> list[StackSpec]:
+    """Return the stacks on the machine that can build most of them; of several, on the one closest to the hardware."""
     specs = {name: [_spec(stack.machine, REGISTRY.get(name)) for stack in together] for name in names}
     native = [name for name in names if here().emulated(specs[name][0]) is False]
     order = sorted(names, key=lambda name: _distance(name, native))
     usable = [name for name in order if not _unusable(together[0], specs[name][0])] or order[:1]
-    return max(usable, key=lambda name: sum(not each for each in map(lacking, together, specs[name])))
+    ways = [way for name in usable for way in _ways(together, specs[name], REGISTRY.get(name))]
+    return max(ways, key=lambda way: sum(not lacking(stack, stack.machine) for stack in way))
+
+
+def _ways(
+    together: Sequence[StackSpec], specs: Sequence[MachineSpec], machine: Machine
+) -> Iterator[list[StackSpec]]:
+    """Yield the stacks on a machine: with the layouts of its kernel, and on the host with stripes of media."""
+    there = [stack.model_copy(update={"machine": spec}) for stack, spec in zip(together, specs, strict=True)]
+    yield there
+    if not machine.guest and here().serves_disks():
+        yield [served(stack) for stack in there]
 
 
 def _medium_there(stack: StackSpec) -> MediumSpec:
@@ -161,7 +173,7 @@ def check_machine(stack: StackSpec) -> None:
                 + ("" if _host_only(stack) else ", or measure in a guest: --on guest"),
             )
         return
-    for need in (*_unusable(stack, stack.machine), *missing_layout(stack.layout, stack.machine)):
+    for need in (*_unusable(stack, stack.machine), *missing_layout_of(stack, stack.machine)):
         raise UnsupportedError(
             need.what,
             where=f"{stack.name} on {stack.machine.type}",

@@ -12,6 +12,7 @@ from fslab.storage import content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
+from fslab.storage.parsed_stack import parsed_stack
 from fslab.system.tools import Tool
 from fslab.validity.trial import REGISTRY as TRIAL_RULES
 from fslab.workloads import REGISTRY as WORKLOADS
@@ -42,7 +43,7 @@ def remedies_for(needed: Iterable[Tool]) -> list[str]:
 
 def programs_of(cell: Cell) -> tuple[Tool, ...]:
     """Return the programs that the cell's trials run: of the workload, the layout, the medium and the file system."""
-    found = [*workloads.parsed(cell.workload).tools(), *LAYOUTS.get(cell.stack.layout).tools]
+    found = [*workloads.parsed(cell.workload).tools(), *parsed_stack(cell.stack).layout.tools]
     found += [content.CHATTR] if cell.stack.attributes else []
     found += MEDIA.get(cell.stack.medium.type).tools
     if cell.stack.filesystem:

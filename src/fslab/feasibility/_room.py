@@ -109,14 +109,16 @@ def medium_plan(cell: Cell, images: Path) -> MediumPlan:
 
 
 def media_of(cells: Sequence[Cell], images: Path) -> list[tuple[MediumPlan, int]]:
-    """Return the plan of each slot and its number of devices. A slot counts once, however many cells use it."""
+    """Return the plan of each slot and its number of devices. A slot counts once, with the largest of its cells."""
     found: dict[str, tuple[MediumPlan, int]] = {}
     for cell in cells:
-        slot, disks = cell.slot, parsed_stack(cell.stack).disks
-        known = found.get(slot)
-        if known is None or known[1] < disks:
-            found[slot] = (medium_plan(cell, images), disks)
+        own = medium_plan(cell, images), parsed_stack(cell.stack).disks
+        found[cell.slot] = max(found.get(cell.slot, own), own, key=_size)
     return list(found.values())
+
+
+def _size(planned: tuple[MediumPlan, int]) -> tuple[int, int]:
+    return planned[1], sum(planned[0].space.values())
 
 
 def space_of(media: Iterable[tuple[MediumPlan, int]]) -> dict[str, int]:

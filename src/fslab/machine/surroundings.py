@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from fslab.cell import MachineSpec
-from fslab.errors import NoSpaceError
+from fslab.errors import FslabError, NoSpaceError
 from fslab.machine import facts
 from fslab.machine.description import DescribedKind, MachineDescription
 from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY, Machine, Need
 from fslab.machine.modules import Kernel
 from fslab.storage import images
-from fslab.system import distributions, memory, memory_limit, tools, users
+from fslab.system import disk_server, distributions, memory, memory_limit, tools, users
 from fslab.system.tools import Tool
 from fslab.units import format_size, parse_size
 
@@ -76,6 +76,14 @@ class Surroundings:
     def family(self) -> distributions.Distribution | None:
         """Return the distribution's package manager; None if it is unknown."""
         return distributions.here()
+
+    def serves_disks(self) -> bool:
+        """Return whether the host can have virtual disks."""
+        try:
+            disk_server.check_supported()
+        except FslabError:
+            return False
+        return self.is_root()
 
     def check_user(self, name: str) -> None:
         """Raise UnsupportedError if the machine has no user of that name."""
@@ -159,6 +167,9 @@ class Described(Surroundings):
 
     def family(self) -> distributions.Distribution | None:
         return None
+
+    def serves_disks(self) -> bool:
+        return self.is_root() and self.has_program(disk_server.TOOL.program)
 
     def check_user(self, name: str) -> None:  # noqa: ARG002
         return

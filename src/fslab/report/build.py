@@ -95,7 +95,7 @@ def _stacks(
     return tuple(
         StackColumn(
             id=key, lines=lines[key], name=spec.name, filesystem=spec.filesystem, medium=spec.medium.type,
-            layout=spec.layout, mkfs_options=spec.mkfs_options, mount_options=spec.mounted_with,
+            layout=spec.striped_by, mkfs_options=spec.mkfs_options, mount_options=spec.mounted_with,
             same_as=" ".join(lines[same[key].of]) if key in same else None,
             changed=same[key].changed if key in same else (),
             settings=labels.settings_of(spec),

@@ -6,23 +6,30 @@ Pure. The plan prints these command lines, ``stack.py`` runs them.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from fslab.cell import Geometry, StackSpec
+from fslab.storage import Stripe
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem, JournalElsewhere
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import Layout, LayoutOptions, LayoutPlan
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import Medium, MediumOptions, MediumPlan
+from fslab.storage.served_stripe import ServedStripe
+
+SERVED = "the disk server stripes: md and LVM themselves are not part of it, and not tested"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ParsedStack:
-    """A stack with parsed options. ``filesystem`` is None on a medium that already has a file system."""
+    """A stack with parsed options. ``filesystem`` is None on a medium that already has a file system.
+
+    Of a served stack, the medium's options are those of the stripe, and its layout is one device.
+    """
 
     spec: StackSpec
     medium: Medium[Any]
@@ -34,6 +41,12 @@ class ParsedStack:
     @property
     def disks(self) -> int:
         return self.layout.disks(self.layout_options)
+
+    def array(self) -> MediumOptions | None:
+        """Return the options of its medium with the stripe of the layout; None if the medium cannot make it."""
+        stripe = self.layout.striping(self.layout_options)
+        array: MediumOptions | None = self.medium.striped(self.medium_options, stripe) if stripe else None
+        return array
 
     def slots(self, slot: str) -> list[str]:
         """Return the slots of its devices, one per device."""
@@ -90,24 +103,42 @@ class ParsedStack:
         return found
 
     def notices(self) -> list[str]:
-        """Return what the stack's options ask for without effect: discards, on a medium that does not allow them."""
+        """Return what a reader would not expect: stripes of the disk server, and discards that have no effect."""
+        served = [f"on the {self.spec.machine.type}, {SERVED}"] if self.spec.served else []
         asked = {option.strip().partition("=")[0] for option in self.spec.mount_options.split(",")}
         if self.filesystem is None or "discard" not in asked or self.medium.discards(self.medium_options):
-            return []
+            return served
         reason = f"a '{self.medium.name}' medium does not allow discards"
-        return [f"{self.spec.name}: mount option 'discard' has no effect: {reason}"]
+        return [*served, f"{self.spec.name}: mount option 'discard' has no effect: {reason}"]
 
     def geometry_options(self, plan: LayoutPlan) -> str:
-        """Return the stripe options of mkfs, as on its command line; empty if there are none."""
+        """Return the stripe options of mkfs, as on its command line; empty if there are none.
+
+        A device of md or LVM reports its stripe to mkfs. The medium's own does not, so that mkfs gets it as options.
+        """
         match self.spec.geometry:
             case Geometry.DEFAULT:
-                return ""
+                return self._detected_options(plan.stripe) if self.spec.served and plan.stripe else ""
             case Geometry.NONE:
                 return self._driver.no_stripe_options
             case Geometry.ALIGNED:
                 if plan.stripe is None or not self._driver.stripe_options:
                     return ""
                 return self._driver.aligned_options(plan.stripe, self.spec.mkfs_options)
+
+    def _detected_options(self, stripe: Stripe) -> str:
+        """Return the options for what mkfs would detect by itself, unless the study sets it."""
+        driver, size_bytes = self._driver, self.medium_plan(Path()).size_bytes or 0
+        if (
+            not driver.stripe_options
+            or size_bytes < driver.aligned_min_size_bytes
+            or self._told_by_study(driver)
+        ):
+            return ""
+        try:
+            return driver.aligned_options(stripe, self.spec.mkfs_options)
+        except ValueError:  # as a block that is larger than the chunk, for which mkfs ignores the stripe
+            return ""
 
     def check_together(self) -> None:
         """Raise ValueError if layout, file system, geometry and mkfs options are incompatible."""
@@ -138,13 +169,18 @@ class ParsedStack:
         return self.filesystem or FILESYSTEMS.get("")
 
     def _check_told_twice(self, driver: FileSystem) -> None:
-        for name in driver.stripe_options:
-            # At the start of a word or of a list item, or directly after its flag: -Estride=16
-            if re.search(rf"(?:^|[\s,]|-\w){re.escape(name)}(?![\w-])", self.spec.mkfs_options):
-                raise ValueError(
-                    f"geometry '{self.spec.geometry}': the mkfs options '{self.spec.mkfs_options}' set '{name}' too; "
-                    "remove one of the two"
-                )
+        if name := self._told_by_study(driver):
+            raise ValueError(
+                f"geometry '{self.spec.geometry}': the mkfs options '{self.spec.mkfs_options}' set '{name}' too; "
+                "remove one of the two"
+            )
+
+    def _told_by_study(self, driver: FileSystem) -> str | None:
+        """Return the first stripe option among the study's own options of mkfs."""
+        # At the start of a word or of a list item, or directly after its flag: -Estride=16
+        known = (rf"(?:^|[\s,]|-\w){re.escape(name)}(?![\w-])" for name in driver.stripe_options)
+        found = (re.search(pattern, self.spec.mkfs_options) for pattern in known)
+        return next((name for name, match in zip(driver.stripe_options, found, strict=True) if match), None)
 
 
 def disk_slots(slot: str, disks: int) -> list[str]:
@@ -158,7 +194,7 @@ def disk_slots(slot: str, disks: int) -> list[str]:
 def parsed_stack(spec: StackSpec) -> ParsedStack:
     """Parse the options of a stack's medium and layout. No other module does this; results are cached."""
     medium, layout = MEDIA.get(spec.medium.type), LAYOUTS.get(spec.layout)
-    return ParsedStack(
+    parsed = ParsedStack(
         spec=spec,
         medium=medium,
         medium_options=_options(medium, json.dumps(spec.medium.options)),
@@ -166,6 +202,17 @@ def parsed_stack(spec: StackSpec) -> ParsedStack:
         layout_options=_options(layout, json.dumps(spec.layout_options)),
         filesystem=FILESYSTEMS.get(spec.filesystem) if spec.filesystem is not None else None,
     )
+    if not spec.served:
+        return parsed
+    array = parsed.array()
+    if array is None:
+        raise ValueError(f"medium '{medium.name}' cannot make the stripe of layout '{layout.name}'")
+    return replace(parsed, medium_options=array, layout=ServedStripe(layout))
+
+
+def served(spec: StackSpec) -> StackSpec:
+    """Return the stack with the stripe of its layout made by its medium, if the medium can; else as it is."""
+    return spec if parsed_stack(spec).array() is None else spec.model_copy(update={"served": True})
 
 
 @lru_cache(maxsize=1024)

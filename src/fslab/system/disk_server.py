@@ -120,9 +120,10 @@ def clean(directory: Path) -> None:
 
 @dataclass(kw_only=True, slots=True)
 class Server:
-    """A running server. ``ready`` is its message that the disk can be used."""
+    """A running server. ``options``: of its command line. ``ready``: its message that the disk can be used."""
 
     directory: Path
+    options: tuple[str, ...]
     child: proc.Child
     lifeline: int
     errors: int
@@ -185,7 +186,7 @@ def start(directory: Path, options: Sequence[str], *, mark: str) -> Server:
     finally:
         os.close(ours)
         os.close(said)
-    server = Server(directory=directory, child=child, lifeline=theirs, errors=errors)
+    server = Server(directory=directory, options=tuple(options), child=child, lifeline=theirs, errors=errors)
     try:
         server.ready = _ready(answer, server)
     except BaseException:

@@ -24,6 +24,7 @@ class Requirement(ABC):
     larger; a claim can set the limit, and the sense of ``either``. ``summary``: what is to be known, as in "it is
     unknown how …". ``short``: why it is not met, in a table. ``remedy``: the option of ``fslab run`` with which it may
     be met. ``by_software``: what the software does decides whether it is met, and not only machine and amounts.
+    ``certain``: the stacks alone decide, whatever a run shows; it is told first.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Requirement(ABC):
     either: ClassVar[bool] = False
     remedy: ClassVar[str | None] = ON_HOST
     by_software: ClassVar[bool] = False
+    certain: ClassVar[bool] = False
 
     @abstractmethod
     def measure(self, compared: Compared) -> float | None:

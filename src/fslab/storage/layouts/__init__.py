@@ -87,6 +87,10 @@ class Layout(ABC, Generic[O]):
         """Return whether the command to write zeros reaches its disks. If not, mkfs writes zeros as data."""
         return not self.encrypts
 
+    def striping(self, options: O) -> Stripe | None:  # noqa: ARG002
+        """Return the stripe, if it does nothing but stripe whole disks: a medium may do that itself. Pure."""
+        return None
+
     @abstractmethod
     def usable_bytes(self, options: O, disk_bytes: int) -> int:
         """Return about how many bytes a file system gets on disks of ``disk_bytes`` each. Pure."""

@@ -29,6 +29,9 @@ class LvmStripe(_lvm.LvmVolume[LvmStripeOptions]):
     modules = ("dm_mod",)
     Options = LvmStripeOptions
 
+    def striping(self, options: LvmStripeOptions) -> Stripe:
+        return Stripe(chunk_bytes=options.chunk_bytes, data_disks=options.disks)
+
     def usable_bytes(self, options: LvmStripeOptions, disk_bytes: int) -> int:
         return options.disks * _lvm.usable_bytes(disk_bytes)
 
@@ -41,5 +44,5 @@ class LvmStripe(_lvm.LvmVolume[LvmStripeOptions]):
             devices,
             campaign,
             _lvm.command("lvcreate", devices, *_lvm.NO_WIPE, *stripes, *names),
-            stripe=Stripe(chunk_bytes=options.chunk_bytes, data_disks=options.disks),
+            stripe=self.striping(options),
         )

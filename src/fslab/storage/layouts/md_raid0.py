@@ -20,5 +20,8 @@ class MdRaid0(_md.Md[MdRaid0Options]):
     def stripe(self, options: MdRaid0Options) -> Stripe:
         return Stripe(chunk_bytes=options.chunk_bytes, data_disks=options.disks)
 
+    def striping(self, options: MdRaid0Options) -> Stripe:
+        return self.stripe(options)
+
     def usable_bytes(self, options: MdRaid0Options, disk_bytes: int) -> int:
         return options.disks * _md.usable_bytes(disk_bytes, options.chunk_bytes)

@@ -15,7 +15,7 @@ from fslab.cell import EntryOptions
 from fslab.errors import UnsupportedError
 from fslab.registry import Registry
 from fslab.scaling import Changes
-from fslab.storage import Drive, StackDevice, Workspace
+from fslab.storage import Drive, StackDevice, Stripe, Workspace
 from fslab.system.tools import Tool
 
 
@@ -97,6 +97,10 @@ class Medium(ABC, Generic[O]):
     def each(self, options: O, disks: int) -> Sequence[O]:
         """Return the options of each of its ``disks`` disks: by default, all equal. Pure."""
         return [options] * disks
+
+    def striped(self, options: O, stripe: Stripe) -> O | None:  # noqa: ARG002
+        """Return the options of one device that is such a stripe over its disks; None if it cannot make one. Pure."""
+        return None
 
     @abstractmethod
     def provide(self, options: O, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice | Path:

@@ -114,21 +114,20 @@ def served(
 ) -> disk_server.Server:
     """Return the running server of this slot. Start a new one if there is none, or if it has ended.
 
-    Without ``mounted``, only guests can use the disk, and no root is needed.
+    A server with other options ends first. Without ``mounted``, only guests can use the disk, and no root is needed.
     """
     known: disk_server.Server | None = workspace.media.get(key(slot))
-    if known is not None and known.runs:
-        return known
-    if known is not None:
-        known.end()
     number = 1 + sum(name.startswith(key("")) for name in workspace.media)
     directory = known.directory if known else workspace.runtime / f"disk-{number}"
-    entry = workspace.journal.will_create("disk", str(directory))
-    try:
-        words = argv(options, directory) if mounted else (*argv(options, directory), disk_server.UNMOUNTED)
-        server = disk_server.start(directory, words, mark=workspace.mark)
-    finally:
+    words = argv(options, directory) if mounted else (*argv(options, directory), disk_server.UNMOUNTED)
+    if known is None:
+        entry = workspace.journal.will_create("disk", str(directory))
         workspace.exit.callback(_end, workspace, slot, entry, directory)
+    elif known.runs and known.options == words:
+        return known
+    else:
+        known.end()
+    server = disk_server.start(directory, words, mark=workspace.mark)
     workspace.media[key(slot)] = server
     if options.slow != 1:
         server.ask("slow", factor=options.slow)
@@ -154,13 +153,22 @@ def attach(
     )
     queue = sysfs.block_directory(device.path) / "queue"
     (queue / "rotational").write_text("1" if options.kind == "hdd" else "0")
+    if options.array_disks > 1:
+        _read_ahead(queue / "read_ahead_kb", options, undo)
     if options.profile != _profiles.NONE:
         known: int | None = workspace.media.get(AHEAD)
         fidelity = server.ask("calibrate", path=str(device.path), ahead_ns=known)
         workspace.media[AHEAD] = fidelity["ahead_ns"]
         server.ready["fidelity"] = fidelity
-    facts_now = {**device.facts, "rotational": options.kind == "hdd"}
-    return replace(device, discard=discard, facts=facts_now)
+    return replace(device, discard=discard, facts={**device.facts, **sysfs.geometry(device.path)})
+
+
+def _read_ahead(setting: Path, options: VirtualOptions, undo: ExitStack) -> None:
+    """Read two stripes ahead, as md and LVM do (``blk_apply_bdi_limits``, block/blk-settings.c)."""
+    before = setting.read_text()
+    stripes_kib = 2 * options.array_disks * parse_size(options.array_chunk) >> 10
+    setting.write_text(str(max(int(before), stripes_kib)))
+    undo.callback(setting.write_text, before)  # an older kernel keeps it for the next image
 
 
 def drive(server: disk_server.Server, options: VirtualOptions) -> Drive:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from fslab.storage import media
+from fslab.storage import Stripe, media
 from fslab.storage.media import _faults, _profiles
 from fslab.units import SomeSize, parse_size
 
@@ -133,6 +133,14 @@ class VirtualOptions(media.MediumOptions):
         if self.size_bytes == 0:
             raise ValueError(f"'size' {self.size} is smaller than 'array_chunk' {self.array_chunk}")
         return self
+
+    def striped(self, stripe: Stripe) -> VirtualOptions | None:
+        """Return the options of such a stripe of the server; None with what concerns single disks."""
+        if self.array_disks > 1 or self.slow != 1 or self.faults or self.log is not Logged.NO:
+            return None
+        memory = str(stripe.data_disks * parse_size(self.memory))
+        array = {"array_disks": stripe.data_disks, "array_chunk": str(stripe.chunk_bytes), "memory": memory}
+        return self.model_copy(update=array)
 
     @property
     def figures(self) -> Mapping[str, Any]:

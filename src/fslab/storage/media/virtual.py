@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab import scaling
-from fslab.storage import Drive, StackDevice, Workspace, images, media
+from fslab.storage import Drive, StackDevice, Stripe, Workspace, images, media
 from fslab.storage.media import Copies, MediumPlan, _disk, _image, _loop, _profiles
 from fslab.storage.media._disk_options import VirtualOptions
 from fslab.system import disk_server, loops
@@ -48,13 +48,13 @@ class Virtual(media.Medium[VirtualOptions]):
         first, *others = [options.model_copy(update={"seed": seed}) for seed in seeds]
         return [first, *(each.model_copy(update={"slow": 1.0}) for each in others)]
 
+    def striped(self, options: VirtualOptions, stripe: Stripe) -> VirtualOptions | None:
+        return options.striped(stripe)
+
     def provide(
         self, options: VirtualOptions, workspace: Workspace, slot: str, undo: ExitStack
     ) -> StackDevice:
-        """Return a loop device on the slot's disk.
-
-        Until the run, the disk does not work in real time, because filling it would take minutes.
-        """
+        """Return a loop device on the slot's disk. Until the run, it has no real time: filling would take minutes."""
         server = _disk.served(options, workspace, slot)
         undo.callback(_disk.check_room, server, options)
         device = _disk.attach(server, options, workspace, undo, discard=self.discards(options))
