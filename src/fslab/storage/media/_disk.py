@@ -19,6 +19,7 @@ MAP_BYTES_PER_PAGE = 8
 PAGE_BYTES = 4096
 MIB = 1 << 20
 AHEAD = "answers ahead"  # the key in Workspace.media
+READ_AHEAD_LEAST_KIB = 128  # VM_READAHEAD_PAGES, include/linux/pagemap.h
 CACHE_LEAST_BYTES = 2 * MIB  # the longest write-back
 REQUEST_LOG_BYTES = 256 << 20  # 4 million requests
 
@@ -154,7 +155,7 @@ def attach(
     queue = sysfs.block_directory(device.path) / "queue"
     (queue / "rotational").write_text("1" if options.kind == "hdd" else "0")
     if options.array_disks > 1:
-        _read_ahead(queue / "read_ahead_kb", options, undo)
+        (queue / "read_ahead_kb").write_text(str(_read_ahead_kib(options)))
     if options.profile != _profiles.NONE:
         known: int | None = workspace.media.get(AHEAD)
         fidelity = server.ask("calibrate", path=str(device.path), ahead_ns=known)
@@ -163,12 +164,10 @@ def attach(
     return replace(device, discard=discard, facts={**device.facts, **sysfs.geometry(device.path)})
 
 
-def _read_ahead(setting: Path, options: VirtualOptions, undo: ExitStack) -> None:
-    """Read two stripes ahead, as md and LVM do (``blk_apply_bdi_limits``, block/blk-settings.c)."""
-    before = setting.read_text()
-    stripes_kib = 2 * options.array_disks * parse_size(options.array_chunk) >> 10
-    setting.write_text(str(max(int(before), stripes_kib)))
-    undo.callback(setting.write_text, before)  # an older kernel keeps it for the next image
+def _read_ahead_kib(options: VirtualOptions) -> int:
+    """Return two stripes, and at least the default: what md and LVM read ahead (``blk_apply_bdi_limits``,
+    block/blk-settings.c)."""
+    return max(2 * options.array_disks * parse_size(options.array_chunk) >> 10, READ_AHEAD_LEAST_KIB)
 
 
 def drive(server: disk_server.Server, options: VirtualOptions) -> Drive:
