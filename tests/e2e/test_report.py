@@ -13,9 +13,13 @@ def test_a_run_ends_with_its_report(fslab: Fslab) -> None:
     said = fslab("run", "s.yaml", "--report", "new/out.html").stdout
     assert f"report: {fslab.cwd / 'new/out.html'}" in said
     assert "<h1>A &amp; &lt;b&gt; report</h1>" in (fslab.cwd / "new/out.html").read_text()
-    by_itself = fslab("run", "s.yaml").stdout.partition("report: ")[2].splitlines()[0]
+    said = fslab("run", "s.yaml").stdout
+    by_itself = said.partition("report: ")[2].splitlines()[0]
     assert by_itself.endswith(".html")
     assert Path(by_itself).is_file()
+    sentence = fslab.json("results", "--json")["conclusion"]["sentence"]
+    last = said.rstrip().rpartition("\n\n")[2]
+    assert " ".join(last.split()).startswith(sentence), "the verdict is last"
 
 
 def test_files_and_formats(measured: Fslab) -> None:

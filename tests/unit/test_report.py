@@ -321,7 +321,7 @@ def test_medians_of_slices_are_said_to_be_no_figures_of_whole_runs() -> None:
     sliced = {"provenance": Provenance(device={"slices": {"count": 20}})}
     some = five(planned[0], {IOPS: 1000}, **sliced) + five(planned[1], {IOPS: 2000}, **sliced)
     others = [each for cell in planned[2:] for each in five(cell, {IOPS: 1000})]
-    said = "in slices (1 of 2 workloads): medians compare stacks; those of whole runs differ"
+    said = "in slices (1 of 2 workloads): medians compare stacks; whole runs differ"
     told = report(planned, some + others)
     assert slices_words(told) == said
     assert slices_words(report(planned, others)) is None

@@ -1,4 +1,4 @@
-"""Prints explanations. Shared by ``fslab explain`` and ``run``."""
+"""Prints explanations."""
 
 from __future__ import annotations
 
@@ -13,12 +13,8 @@ if TYPE_CHECKING:
     from fslab.api.explanations import RankedMechanism
     from fslab.explain.evidence import Evidence
     from fslab.explain.statement import Explanation
-    from fslab.store.campaign import Campaign
-    from fslab.store.store import Store
 
-SHORT = 2
 SHOWN = 5
-WIDEST = 110
 ALIKE = 0.1  # × the weight: a smaller contrast is none
 
 
@@ -66,20 +62,6 @@ def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
         screen.print(
             "an observed mechanism need not be a cause; to show causes: --ablate", markup=False, style="dim"
         )
-
-
-def show_briefly(campaign: Campaign, store: Store) -> None:
-    """Print at most two mechanisms, those in which the stacks differ most, each as a whole statement."""
-    from fslab.api import explanations
-    from fslab.report.fit import lines_of
-
-    ranked = explanations.ranking(explanations.evidence_of(campaign, store))
-    found = [each.strongest for each in ranked if each.weight > explanations.NOTABLE and not _alike(each)]
-    screen = console()
-    width = min(screen.width, WIDEST)
-    for statement in found[:SHORT]:
-        text = f"{statement.certainty}: {statement.workload} on {statement.stack}: {statement.text}"
-        screen.print("\n".join(lines_of(text, width)), markup=False)
 
 
 def _alike(one: RankedMechanism) -> bool:

@@ -140,28 +140,26 @@ def _show_so_far(campaign: Campaign, store: Store, *, as_json: bool) -> None:
     else:
         say("interrupted; the results so far:")
         results.show(found)
-        say(f"finish it: fslab run --resume {campaign.id}")
 
 
 def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json: bool) -> None:
-    """Print the results and write the report. Exit status 6 if all trials failed."""
+    """Write the report and print the results, the verdict last. Exit status 6 if all trials failed."""
     from fslab.api import explanations
     from fslab.api.results import CampaignResults
-    from fslab.cli import causes, results
+    from fslab.cli import results
 
     found = CampaignResults(campaign, store)
+    if report is not None or not as_json:
+        reports.conclude(campaign, store, report, quiet=as_json)
     if as_json:
         print_json(
             {**found.document(), "why": explanations.as_document(explanations.evidence_of(campaign, store))}
         )
     else:
-        results.show(found)
-        causes.show_briefly(campaign, store)
+        if os.geteuid() != 0:
+            say(WITH_ROOT)
         say(f"stored in {store.path}")
-    if report is not None or not as_json:
-        reports.conclude(campaign, store, report, quiet=as_json)
-    if not as_json and os.geteuid() != 0:
-        say(WITH_ROOT)
+        results.show(found)
     counts = found.report().counts
     if counts.stored and counts.failed == counts.stored:
         raise typer.Exit(ToolFailedError.exit_code)

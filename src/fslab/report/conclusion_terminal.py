@@ -1,4 +1,5 @@
-"""Shows the conclusion of a report on one screen: sentence, metrics, warnings, and the commands that show more."""
+"""Shows the conclusion of a report on one screen: the metrics, how far to trust them, what shows more, and the verdict
+last, where a reader looks when a command has ended."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +11,8 @@ from rich.text import Text
 from fslab.analysis.standings import Standing, StandingCertainty
 from fslab.answers.words import difference_words, needs_text
 from fslab.report.conclusion import Conclusion
-from fslab.report.fit import NARROWEST, with_hint, wrapped
+from fslab.report.conclusion_warnings import ConclusionWarning
+from fslab.report.fit import NARROWEST, joined, with_hint, wrapped
 from fslab.report.model import Report
 from fslab.report.words import (
     alike_margins,
@@ -24,10 +26,12 @@ from fslab.report.words import (
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit, first_of, format_size, format_value, ratio_text
 
+SCREEN = 22  # lines; a usual terminal has 24, of which the prompt and what was said before take two
 WIDEST = 110
 TABLE_FROM = 72  # columns; on a narrower terminal, each metric is a sentence
-MANY = 12  # metrics; if there are more, those with the same best stacks share a line
+MANY = 12  # metrics there; if there are more, those with the same best stacks share a line
 MOST_LINES = 3  # of those
+TRUST_LINES = 3
 NAMED = 3
 BEST_NAMED = 3  # of the stacks that may be the best
 SIGN = {
@@ -42,27 +46,52 @@ STYLE = {StandingCertainty.BEST: "bold green", StandingCertainty.ALIKE: "green"}
 
 
 def show(report: Report, conclusion: Conclusion, console: Console) -> None:
-    for part in parts(report, conclusion, console.width):
+    for part in parts(report, conclusion, console):
         console.print(part, soft_wrap=True)
 
 
-def parts(report: Report, conclusion: Conclusion, columns: int) -> Iterator[RenderableType]:
-    width = min(max(columns, NARROWEST), WIDEST)
-    yield wrapped(report.title, width, style="dim")
-    yield wrapped(conclusion.sentence, width, style="bold")
-    yield Text("")
-    if len(conclusion.standings) > MANY:
-        yield from _together(conclusion.standings, width)
-    elif width >= TABLE_FROM:
-        yield _table(conclusion.standings)
+def parts(report: Report, conclusion: Conclusion, console: Console) -> Iterator[RenderableType]:
+    """Yield the parts from top to bottom, at 80 columns on ``SCREEN`` lines, if the study's names are not too long."""
+    width = min(max(console.width, NARROWEST), WIDEST)
+    standings = conclusion.standings
+    head = wrapped(_about(report), width, style="dim")
+    legend = [wrapped(_legend(report, standings), width, style="dim")] if standings else []
+    verdict = [
+        wrapped(_more(report), width, style="dim"),
+        Text(""),
+        wrapped(conclusion.sentence, width, style="bold"),
+        *(wrapped(line, width) for line in _to_do(report, conclusion)),
+    ]
+    room = SCREEN - sum(text.plain.count("\n") + 1 for text in (head, *legend, *verdict))
+    shown = [*_standings(standings, width, console, room - bool(conclusion.warnings))]
+    room -= sum(len(console.render_lines(part, pad=False)) for part in shown)
+    yield head
+    yield from shown
+    yield from legend
+    yield from _trust(conclusion.warnings, width, max(1, min(room, TRUST_LINES)))
+    yield from verdict
+
+
+def _trust(warnings: Sequence[ConclusionWarning], width: int, most: int) -> Iterator[Text]:
+    """Yield one sentence: as many warnings as fit on ``most`` lines, a single one with its hint."""
+    if len(warnings) == 1:
+        told = with_hint(f"! {warnings[0].what}", warnings[0].hint, width, most=most)
     else:
-        yield from _sentences(conclusion.standings, width)
-    if conclusion.standings:
-        yield wrapped(_legend(report, conclusion.standings), width, style="dim")
-        yield Text("")
-    for warning in conclusion.warnings:
-        yield wrapped(with_hint(f"! {warning.what}", warning.hint, width), width, style="yellow")
-    yield from (wrapped(line, width, style="dim") for line in _rest(report, conclusion))
+        told = joined([each.what for each in warnings], width, before="! ", what="more warning", most=most)
+    if warnings:
+        yield wrapped(told, width, style="yellow")
+
+
+def _standings(
+    standings: Sequence[Standing], width: int, console: Console, room: int
+) -> Iterator[RenderableType]:
+    """Yield the metrics, one by one if they have room on so many lines, otherwise together."""
+    if width >= TABLE_FROM and len(console.render_lines(table := _table(standings), pad=False)) <= room:
+        yield table
+    elif width >= TABLE_FROM or len(standings) > MANY:
+        yield from _together(standings, width)
+    else:
+        yield from _sentences(standings, width)
 
 
 def _table(standings: Sequence[Standing]) -> Table:
@@ -93,7 +122,8 @@ def _last_column(one: Standing) -> str:
     if one.certainty is StandingCertainty.ALIKE and behind(one):
         return "; ".join(filter(None, (behind(one), not_compared(one))))
     if one.certainty is StandingCertainty.OPEN and one.n >= one.needed:
-        return "; ".join(filter(None, (needs_text(one.further, one.further_s), not_compared(one))))
+        needed = needs_text(one.further, one.further_s).removeprefix("needs ")
+        return "; ".join(filter(None, (needed, not_compared(one))))
     return margin(one)
 
 
@@ -184,24 +214,33 @@ def _legend(report: Report, standings: Sequence[Standing]) -> str:
         alike = [each for each in standings if each.certainty is StandingCertainty.ALIKE]
         told.append(f"≈ alike ({alike_margins(alike)})")
     if StandingCertainty.OPEN in used:
-        told.append("? more trials needed")
+        told.append("? open")
     if StandingCertainty.COUNTED in used:
         told.append("· counts of events: no difference shown")
     if any(each.next for each in standings):
-        told.append(f"× relative to the next clearly worse ({report.coverage * 100:g} % CI)")
+        told.append(f"× next clearly worse ({report.coverage * 100:g} % CI)")
     return "; ".join([*told, *filter(None, [slices_words(report)])])
 
 
-def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:
-    """Yield the numbers of trials, the environment, and the commands that show more."""
+def _about(report: Report) -> str:
+    """Return the title, the numbers of trials, and where they ran."""
     memory = f", {format_size(report.memory_bytes)}" if report.memory_bytes and not report.guests else ""
-    scale = f" · scale {report.scale:g}" if report.scale != 1 else ""
-    trials = trials_words(report.counts)
-    yield f"{trials}{scale} · kernel {kernels_words(report)}{memory} · on {', '.join(report.media)}"
-    more = f" ({conclusion.more} more)" if conclusion.more else ""
-    notes = f" · --notes{more}" if report.notes else ""
-    yield f"more: fslab results {report.campaign} --all{notes} · fslab explain ID"
+    scale = [f"scale {report.scale:g}"] if report.scale != 1 else []
+    where = [f"kernel {kernels_words(report)}{memory}", f"on {', '.join(report.media)}"]
+    return " · ".join([report.title, trials_words(report.counts), *scale, *where])
+
+
+def _more(report: Report) -> str:
+    """Return the commands that show more."""
+    notes = f" · --notes ({len(report.notes)})" if report.notes else ""
+    return f"more: fslab results {report.campaign} --all{notes} · fslab explain ID"
+
+
+def _to_do(report: Report, conclusion: Conclusion) -> Iterator[str]:
+    """Yield the command that finishes the campaign, or that decides what is open, if trials can be added."""
     undecided = [each for each in conclusion.standings if each.certainty is StandingCertainty.OPEN]
-    if undecided and not report.counts.as_needed and report.status is CampaignStatus.FINISHED:
+    if report.status not in {CampaignStatus.FINISHED, CampaignStatus.RUNNING}:
+        yield f"to finish it: fslab run --resume {report.campaign}"
+    elif undecided and not report.counts.as_needed:
         needed = max(max(each.n + (each.further or each.n), each.needed) for each in undecided)
         yield f"to decide the open ones: fslab run --resume {report.campaign} --trials {needed}"

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from fslab.report import cells
 from fslab.report.model import Report, Row, StackColumn
+from fslab.units import counted
 
 INDENT = 2
 NARROWEST = 20
@@ -56,6 +57,17 @@ def fitted(text: str, width: int, *, most: int = 2) -> str:
     while len(words) > 1 and len(lines_of(" ".join(words) + " …", width)) > most:
         words.pop()
     return f"{' '.join(words)} …"
+
+
+def joined(texts: Sequence[str], width: int, *, what: str, before: str = "", most: int = 2) -> str:
+    """Return as many of the texts as fit on ``most`` lines, and how many more there are; of the first at least its
+    beginning. ``what``: what one of those left out is."""
+    for shown in range(len(texts), 0, -1):
+        left = [counted(len(texts) - shown, what)] if shown < len(texts) else []
+        told = _that_may_fit(before + "; ".join([*texts[:shown], *left]), width, most)
+        if len(lines_of(told, width)) <= most:
+            return told
+    return fitted(before + "".join(texts[:1]), width, most=most)
 
 
 def _that_may_fit(text: str, width: int, most: int) -> str:

@@ -92,7 +92,7 @@ def slices_words(report: Report) -> str | None:
     if not (sliced := works.intersection(report.in_slices)):
         return None
     which = "" if sliced == works else f" ({len(sliced)} of {len(works)} workloads)"
-    return f"in slices{which}: medians compare stacks; those of whole runs differ"
+    return f"in slices{which}: medians compare stacks; whole runs differ"
 
 
 def of_differences(count: int, of: int, one: str, many: str) -> str:
