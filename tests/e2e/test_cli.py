@@ -98,13 +98,13 @@ def test_plan_prints_exact_commands(fslab: Fslab) -> None:
         "mkfs.xfs -f -q -K /dev/loopN",
         "mount -t btrfs -o",
         "--rw=randwrite",
-        "108 trials",
+        "90 trials",
         "in memory",
     ):
         assert words in said
     made = fslab.json("plan", "quick", "--json")
     assert len(made["cells"]) == 18
-    assert len(made["order"]) == 108
+    assert len(made["order"]) == 90
 
 
 def test_an_unknown_study_suggests(fslab: Fslab) -> None:
@@ -243,7 +243,7 @@ def test_plan_answers_first_and_says_what_run_refuses(fslab: Fslab) -> None:
     larger = ("--set", "media.memory.size=300000g", "--set", "media.memory.room=200000g")
     said = fslab("plan", "quick", *larger).stdout
     assert len(said.splitlines()) <= 12
-    assert "108 trials" in said
+    assert "90 trials" in said
     assert "cannot run here" in said
     assert "of memory, but only" in said
     assert "mkfs" not in said

@@ -2,7 +2,7 @@
 
 import time
 
-from fslab.report.fit import fitted, with_hint
+from fslab.report.fit import fitted, joined, with_hint
 
 TEXT = "each fsync waits for a commit of the journal, of which there were 412, or one for each file written"
 
@@ -12,9 +12,18 @@ def test_clauses_go_before_words() -> None:
     assert fitted(TEXT, 12, most=1) == "each fsync …"
 
 
+def test_as_many_texts_as_fit_and_how_many_more_there_are() -> None:
+    texts = ["the first one", "the second one", "the third one", TEXT]
+    assert joined(texts[:3], 50, what="note") == "the first one; the second one; the third one"
+    assert joined(texts, 50, what="note", most=1) == "the first one; the second one; 2 notes"
+    assert joined(texts, 28, what="note", before="! ", most=1) == "! the first one; 3 notes"
+    assert joined([TEXT, *texts], 12, what="note", most=1) == "each fsync …"
+
+
 def test_a_text_of_megabytes_is_shortened_soon() -> None:
     began_s = time.process_time()
     for piece in ("1, ", "word; ", "(", "x"):
-        for shortened in (fitted(piece * 300_000, 80), with_hint(piece * 300_000, piece * 300_000, 80)):
+        long = piece * 300_000
+        for shortened in (fitted(long, 80), with_hint(long, long, 80), joined([long, long], 80, what="note")):
             assert len(shortened) < 400
     assert time.process_time() - began_s < 5  # it took hours
