@@ -180,6 +180,28 @@ def test_each_mistake_has_its_message(change: tuple[str, str], expected: str) ->
     assert expected in mistakes(changed(change))
 
 
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("[ext4, xfs]", "[ext4, xfs]\n    tuning: {io_schedule: [none, bfq]}"),
+         ["8: stacks.fs.tuning.io_schedule: cannot be set by a study — did you mean 'io_scheduler'?"]),
+        (("[ext4, xfs]", "[ext4, xfs]\n    tuning: {nr_requests: [1, 8, 2]}"),
+         ["8: stacks.fs.tuning.nr_requests.1: '1' is not a whole number from 4 to 16384",
+          "8: stacks.fs.tuning.nr_requests.3: '2' is not a whole number from 4 to 16384"]),
+        (("[ext4, xfs]", "[xfs]\n    mkfs_options: [-Z 1, -Z 2]"),
+         [("8: stacks.fs.mkfs_options: fslab does not know or allow the mkfs option '-Z' of xfs"
+           ": known: -L, -b, -d, -i, -l, -m, -n, -s")]),
+        (("size: 64m", "size: 64m\n    iodpth: [1, 2]"),
+         ["14: workloads.rw.iodpth: fio has no such option — did you mean 'iodepth'?"]),
+        (("size: 1g", "size: [1g, 2g], siez: [1, 2]"), ["3: media.fast.siez: unknown key — did you mean 'size'?"]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_all_values_of_a_list_is_one_mistake(
+    change: tuple[str, str], expected: list[str]
+) -> None:
+    assert mistakes(changed(change)) == expected
+
+
 def test_all_wrong_options_of_a_string_are_reported_at_once() -> None:
     options = "filesystem: xfs\n    mount_options: nobarrier,nofail\n    mkfs_options: -Z 1 -Y"
     found = mistakes(changed(("filesystem: [ext4, xfs]", options)))

@@ -18,6 +18,7 @@ from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.study import claims, durations, machines, matrix
+from fslab.study.fields import note_values
 from fslab.study.mistakes import Mistakes, brief, suggestion
 from fslab.study.model import StudyMedium, StudyStack, StudyWorkload
 from fslab.study.options import MAX_COMBINATIONS
@@ -121,9 +122,11 @@ class _StackCheck:
             self.mistakes.add(self.node.place, self.node.path, what)
 
     def _options(self, key: str, mistakes: Callable[[str], Iterable[str]]) -> None:
+        found: dict[str, list[int]] = defaultdict(list)
         for number, variant in enumerate(getattr(self.stack, key)):
             for mistake in mistakes(variant):
-                self._add(key, number, brief(mistake))
+                found[brief(mistake)].append(number)
+        note_values(self.mistakes, self.node.at((key,)), found, self.node)
 
     def _as_it_is(self, kind: str) -> None:
         for key in ("filesystem", "mkfs_options", "mount_options", "geometry", *matrix.SETTINGS):

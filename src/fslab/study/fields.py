@@ -5,7 +5,7 @@ and then read as the most similar known key. The meaning of a key for the study 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -49,6 +49,17 @@ def note(mistakes: Mistakes, node: Node, what: str, within: Node) -> None:
     elif not any(known.path == node.path and known.what == what for known in mistakes.found):
         extends = within.at(("extends",))
         mistakes.add(extends.place, extends.path, f"with {dotted(node.path)}: {what}")
+
+
+def note_values(mistakes: Mistakes, axis: Node, found: Mapping[str, Collection[int]], within: Node) -> None:
+    """Note mistakes in the values of a list: what is wrong → the indices of the values.
+
+    What is wrong with all of several values is one mistake, which is noted at the list.
+    """
+    for what, indices in found.items():
+        shared = 1 < len(axis.items) == len(set(indices))
+        for node in [axis] if shared else [axis.items[index] for index in indices]:
+            note(mistakes, node, what, within)
 
 
 def known_fields(node: Node, known: Iterable[str], mistakes: Mistakes, within: Node) -> dict[str, Node]:

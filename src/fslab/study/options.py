@@ -4,6 +4,7 @@ The entry's model validates every combination of their values, so a loaded study
 rejects. Combinations are expanded only for this check. Runs nothing and opens no device.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from fslab.errors import FslabError, similar
 from fslab.registry import Registry
 from fslab.storage.layouts import Layout
 from fslab.storage.media import Medium
-from fslab.study.fields import describe, has_value, keys_of, known_fields, note
+from fslab.study.fields import describe, has_value, keys_of, known_fields, note, note_values
 from fslab.study.matrix import Point, count, points, values_at
 from fslab.study.mistakes import Mistakes, brief, suggestion
 from fslab.study.source import Node
@@ -108,6 +109,7 @@ def check_points(
         note(mistakes, within, what, within)
         return False
     taken, seen = True, dict[object, Point]()
+    refused: dict[str | None, dict[str, dict[int, None]]] = defaultdict(lambda: defaultdict(dict))
     for point in points(values):
         written = values_at(values, point)
         try:
@@ -115,7 +117,8 @@ def check_points(
         except ValidationError as error:
             taken = False
             for details in error.errors():
-                _note_refusal(details, axes, point, mistakes, within)
+                key, what = _refusal(details, axes)
+                refused[key][what][0 if key is None else point[key]] = None
         except FslabError as error:
             taken = False
             mistakes.add(within.place, within.path, brief(error.what))
@@ -124,6 +127,8 @@ def check_points(
             if same is not None:
                 _note_twice(axes, same, point, mistakes, within)
             seen.update({parsed: point, _sizes(written): point} if same is None else {})
+    for key, found in refused.items():
+        note_values(mistakes, within if key is None else axes[key], found, within)
     return taken
 
 
@@ -139,19 +144,14 @@ def _size(value: Scalar) -> Scalar:
         return value
 
 
-def _note_refusal(
-    details: ErrorDetails, axes: Mapping[str, Node], point: Point, mistakes: Mistakes, within: Node
-) -> None:
+def _refusal(details: ErrorDetails, axes: Mapping[str, Node]) -> tuple[str | None, str]:
+    """Return the axis that a mistake of a combination is shown at (None: the entry), and what is wrong."""
     key = str(details["loc"][0]) if details["loc"] else None
     what = describe(details)
     if key is not None and key not in axes:
-        missing = what == "is missing"
-        note(mistakes, within, f"'{key}' is missing" if missing else f"{key}: {what}", within)
-        return
-    if key is None:  # a mistake of several keys: shown at the first one that the message names in quotes
-        key = next((name for name in axes if f"'{name}'" in what), None)
-    node = axes[key].items[point[key]] if key is not None else within
-    note(mistakes, node, what, within)
+        return None, f"'{key}' is missing" if what == "is missing" else f"{key}: {what}"
+    # A mistake of several keys is shown at the first one that the message names in quotes.
+    return key or next((name for name in axes if f"'{name}'" in what), None), what
 
 
 def _note_twice(

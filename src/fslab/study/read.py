@@ -3,6 +3,7 @@
 Reading continues after a mistake. ``check.py`` checks what depends on several entries.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,9 +17,9 @@ from fslab.machine import tunables
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study import claims, flat, matrix, options
-from fslab.study.fields import has_value, is_mapping, keys_of, known_fields, note, read_keys
+from fslab.study.fields import has_value, is_mapping, keys_of, known_fields, note, note_values, read_keys
 from fslab.study.inputs import Inputs
-from fslab.study.mistakes import Mistakes, suggestion
+from fslab.study.mistakes import Mistakes, brief, suggestion
 from fslab.study.model import NAME, StudyFile, StudyLayout, StudyMedium, StudyStack, StudyWorkload
 from fslab.study.overrides import MACHINE
 from fslab.study.source import Node
@@ -230,19 +231,22 @@ def _workload(node: Node, name: str, draft: Draft, mistakes: Mistakes) -> None:
 def _check_tuning(fields: Mapping[str, Node], mistakes: Mistakes, *, lists: bool) -> None:
     """Note the mistakes in the settings of the machine. ``lists``: a list is a matrix axis."""
     for key, node in fields["tuning"].fields.items() if "tuning" in fields else ():
-        for item in node.items if lists else [node]:
-            _check_tunable(key, item, mistakes)
+        if isinstance(node.content, list) and not lists:
+            what = "is not a single value: to compare values, write the list in the 'tuning' of a stack"
+            note(mistakes, node, what, node)
+            continue
+        found: dict[str, list[int]] = defaultdict(list)
+        for index, item in enumerate(node.items):
+            if (wrong := _tunable_mistake(key, item)) is not None:
+                found[wrong].append(index)
+        note_values(mistakes, node, found, node)
 
 
-def _check_tunable(key: str, node: Node, mistakes: Mistakes) -> None:
-    if isinstance(node.content, list):
-        what = "is not a single value: to compare values, write the list in the 'tuning' of a stack"
-        note(mistakes, node, what, node)
-        return
-    if isinstance(node.content, dict | None):
-        note(mistakes, node, "is not a single value", node)
-        return
+def _tunable_mistake(key: str, node: Node) -> str | None:
+    if isinstance(node.content, list | dict | None):
+        return "is not a single value"
     try:
         tunables.check(key, as_written(node.content))
     except ValueError as error:
-        note(mistakes, node, str(error), node)
+        return brief(str(error))
+    return None
