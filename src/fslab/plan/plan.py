@@ -167,8 +167,8 @@ def _made_s(cell: Cell) -> float:
     planned = stack.medium_plan(Path())
     if cell.stack.filesystem is None or planned.size_bytes is None or stack.passes_zeros():
         return 0.0
-    zeros_bytes = FILESYSTEMS.get(cell.stack.filesystem).made.zeros(stack.usable_bytes(planned.size_bytes))
-    return zeros_bytes / ZEROS_BYTES_PER_S
+    made = FILESYSTEMS.get(cell.stack.filesystem).made_with(cell.stack.mkfs_options)
+    return made.zeros(stack.usable_bytes(planned.size_bytes)) / ZEROS_BYTES_PER_S
 
 
 def _times(cells: Sequence[Cell], stopping: StoppingRule, image_bytes: int) -> tuple[float, float | None]:

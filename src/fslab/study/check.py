@@ -274,14 +274,11 @@ class _Use:
         self.mistakes.add(node.place, node.path, what)
 
     def _made_bytes(self, size_bytes: int) -> tuple[int, bool]:
-        """Return what mkfs writes that takes room on the medium, and whether zeros are part of it.
-
-        The study's own options of mkfs can keep it from writing zeros.
-        """
+        """Return what mkfs writes that takes room on the medium, and whether zeros are part of it."""
         if self.stack.filesystem is None:
             return 0, False
-        made = FILESYSTEMS.get(self.stack.filesystem).made
-        encrypted = LAYOUTS.get(self.stack.layout).encrypts and not self.stack.mkfs_options
+        made = FILESYSTEMS.get(self.stack.filesystem).made_with(self.stack.mkfs_options)
+        encrypted = LAYOUTS.get(self.stack.layout).encrypts
         return made.data(size_bytes) + (made.zeros(size_bytes) if encrypted else 0), encrypted
 
     def _room(self, size_bytes: int) -> str:

@@ -62,13 +62,15 @@ class OptionSwitch:
 class Made:
     """What mkfs writes, measured with Debian 12's versions on sparse files of 16 GiB to 4 TiB, rounded up: bytes that
     are not all zeros, in pages of 4 KiB, and zeros (inode tables, a journal). ``…_tib_bytes``: for each TiB of size.
-    ``most_zero_bytes``: for a file system of any size.
+    ``most_zero_bytes``: for a file system of any size. ``journal_bytes``: also zeros, of a journal that is at most a
+    128th of the file system.
     """
 
     data_bytes: int = 2 << 20
     data_tib_bytes: int = 0
     zero_tib_bytes: int = 0
     most_zero_bytes: int = 1 << 60
+    journal_bytes: int = 0
 
     def data(self, size_bytes: int) -> int:
         """Return the bytes that are not zeros."""
@@ -76,7 +78,8 @@ class Made:
 
     def zeros(self, size_bytes: int) -> int:
         """Return the bytes that are zeros."""
-        return min(self.zero_tib_bytes * size_bytes // TIB, self.most_zero_bytes)
+        tables = min(self.zero_tib_bytes * size_bytes // TIB, self.most_zero_bytes)
+        return tables + min(size_bytes // 128, self.journal_bytes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,7 +102,7 @@ class FileSystem(ABC):
     helper. ``kernels``: the Linux versions that have it. ``switches``: the options that enable features which ``fslab
     features`` finds missing by default.
 
-    ``made``: what its mkfs writes.
+    ``made``: what its mkfs writes without options (``made_with``).
 
     ``module``: what installs its kernel module, where Linux itself does not have it. ``limits_before``: the version of
     its first tool since which ``limits`` no longer hold.
@@ -263,6 +266,10 @@ class FileSystem(ABC):
     def check_mount_options(self, options: str) -> None:
         """Raise ValueError with all ``mount_mistakes``."""
         _raise_any(self.mount_mistakes(options))
+
+    def made_with(self, options: str) -> Made:  # noqa: ARG002
+        """Return what mkfs writes with these options of the study."""
+        return self.made
 
     def mkfs_mistakes(self, options: str) -> list[str]:
         """Return what is wrong with mkfs options: those that this mkfs does not have, or that fslab does not allow.

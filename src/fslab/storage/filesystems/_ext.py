@@ -4,13 +4,15 @@ Since Linux 3.x the ext4 driver also serves ext2 and ext3 mounts (CONFIG_EXT4_US
 of mount options, except options of features that a member lacks.
 """
 
+import re
 import shlex
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from fslab.abilities import Ability, Limits
 from fslab.storage import Stripe
-from fslab.storage.filesystems import FileSystem, JournalElsewhere, Made, OptionSwitch
+from fslab.storage.filesystems import TIB, FileSystem, JournalElsewhere, Made, OptionSwitch
 from fslab.storage.promises import Promise, Promises
 from fslab.system.tools import Tool
 from fslab.units import format_size, parse_size
@@ -72,6 +74,7 @@ _NO_BARRIER = (
 )
 
 BLOCK_BYTES = 4096
+INODE_BYTES, RATIO_BYTES = 256, 16 << 10  # /etc/mke2fs.conf
 NO_REFLINK = {Ability.REFLINK: "no two files share blocks"}
 # Block maps instead of extents. The largest file follows from three levels of 4-byte pointers on 4 KiB blocks, and
 # from i_blocks in sectors of 512 bytes.
@@ -95,8 +98,8 @@ class ExtFileSystem(FileSystem):
     tools: ClassVar[tuple[Tool, ...]] = ()
     log_prefixes = ("EXT4-fs", "EXT3-fs", "EXT2-fs", "JBD2", "ext4", "ext3", "ext2")
     min_size_bytes = 16 << 20
-    # An inode of 256 bytes for each 16 KiB, and a journal of at most 1 GiB.
-    made = Made(data_bytes=6 << 20, data_tib_bytes=72 << 20, zero_tib_bytes=17 << 30)
+    # An inode of 256 bytes for each 16 KiB.
+    made = Made(data_bytes=6 << 20, data_tib_bytes=72 << 20, zero_tib_bytes=16 << 30, journal_bytes=1 << 30)
     switches: ClassVar[Mapping[str, OptionSwitch]] = {"quotas": OptionSwitch(mkfs="-O quota")}
     mkfs_flags = MKE2FS_FLAGS
     removed_options = REMOVED_OPTIONS
@@ -123,6 +126,33 @@ class ExtFileSystem(FileSystem):
         # On a device below 512 MB, mke2fs.conf would choose blocks of 1 KiB; the other file systems use 4 KiB.
         block = [] if {flag for flag, _ in given} & {"-b", "-T", "-C"} else ["-b", str(BLOCK_BYTES)]
         return [f"mkfs.{self.name}", "-F", "-q", "-E", ",".join(extended), *block, *rest, device]
+
+    def made_with(self, options: str) -> Made:
+        """Return what mke2fs writes with the study's number, size or density of inodes and its journal.
+
+        Inode tables that the kernel initialises after the mount are not part of it, nor those of a usage type, which
+        /etc/mke2fs.conf describes. A value that mke2fs will refuse counts as the default.
+        """
+        given = dict(_pairs(options))
+        words = {word for flag, value in _pairs(options) if flag in {"-E", "-O"} for word in value.split(",")}
+        made = self.made
+        if size := re.fullmatch(r"size=(\d{1,9})", given.get("-J", "")):
+            made = replace(made, journal_bytes=int(size[1]) << 20)
+        if words & {"^has_journal", "lazy_journal_init", "lazy_journal_init=1"}:
+            made = replace(made, journal_bytes=0)
+        if words & {"lazy_itable_init", "lazy_itable_init=1"} or "-T" in given:
+            return replace(made, zero_tib_bytes=0)
+        try:
+            inode, ratio = (
+                parse_size(given.get("-I", str(INODE_BYTES))),
+                parse_size(given.get("-i", str(RATIO_BYTES))),
+            )
+            count = parse_size(given["-N"]) if "-N" in given else None
+        except ValueError:
+            return made
+        if count is None:
+            return replace(made, zero_tib_bytes=TIB // max(ratio, 1) * inode)
+        return replace(made, zero_tib_bytes=TIB, most_zero_bytes=count * inode)
 
     feature_flags = ("-O",)
     feature_names: ClassVar[Mapping[str, str]] = {"extents": "extent"}

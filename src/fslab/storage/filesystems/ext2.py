@@ -1,5 +1,7 @@
 """ext2: the ext family without a journal. mke2fs(8), Documentation/filesystems/ext2.rst."""
 
+from dataclasses import replace
+
 from fslab.storage.filesystems import _ext
 
 
@@ -10,4 +12,5 @@ class Ext2(_ext.ExtFileSystem):
     mount_type = "ext2"
     limits = _ext.BLOCK_MAPPED
     tools = (_ext.tool("ext2"),)
+    made = replace(_ext.ExtFileSystem.made, journal_bytes=0)
     mount_options = _ext.EXT2_MOUNT_OPTIONS

@@ -1,7 +1,9 @@
 """ext4: extents, delayed allocation, journal. mke2fs(8), Documentation/admin-guide/ext4.rst."""
 
+from dataclasses import replace
+
 from fslab.abilities import Limits
-from fslab.storage.filesystems import JournalElsewhere, Made, OptionSwitch, _ext
+from fslab.storage.filesystems import JournalElsewhere, OptionSwitch, _ext
 
 
 class Ext4(_ext.ExtFileSystem):
@@ -17,7 +19,7 @@ class Ext4(_ext.ExtFileSystem):
         "case-folding": OptionSwitch(mkfs="-O casefold"),
     }
     tools = (_ext.tool("ext4"),)
-    made = Made(data_bytes=6 << 20, data_tib_bytes=14 << 20, zero_tib_bytes=17 << 30)  # with empty groups
+    made = replace(_ext.ExtFileSystem.made, data_tib_bytes=14 << 20)  # with empty groups
     extended_options = ("lazy_itable_init=0", "lazy_journal_init=0")
     mount_options = {**_ext.EXT2_MOUNT_OPTIONS, **_ext.JOURNAL_MOUNT_OPTIONS, **_ext.EXT4_MOUNT_OPTIONS}
 

@@ -3,11 +3,14 @@
 import re
 import shlex
 from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import replace
 
 from fslab.storage import Stripe
-from fslab.storage.filesystems import FileSystem, JournalElsewhere, Made, OptionSwitch
+from fslab.storage.filesystems import TIB, FileSystem, JournalElsewhere, Made, OptionSwitch
 from fslab.storage.promises import Promise, Promises
 from fslab.system.tools import Tool
+from fslab.units import parse_size
 
 
 class Xfs(FileSystem):
@@ -67,6 +70,15 @@ class Xfs(FileSystem):
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """Return ``mkfs.xfs -f -q [-K] …``; -K: do not discard."""
         return ["mkfs.xfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]
+
+    def made_with(self, options: str) -> Made:
+        """Return what mkfs.xfs writes with a log of the study's size (in bytes); none of another unit is counted."""
+        found = re.search(r"-l\s*\S*\bsize=(\w+)", options)
+        if found is None:
+            return self.made
+        with suppress(ValueError):
+            return replace(self.made, zero_tib_bytes=TIB, most_zero_bytes=parse_size(found[1]))
+        return replace(self.made, zero_tib_bytes=0)
 
     feature_flags = ("-m", "-i", "-n")
 
