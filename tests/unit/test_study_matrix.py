@@ -26,7 +26,12 @@ def study(**changes: Any) -> str:
     """Return a study as YAML text. ``changes`` replace its top-level keys."""
     written = {
         "title": "t",
-        "media": {"fast": {"type": "ram", "size": "1g"}, "slow": {"type": "loop", "size": ["2g", "4g"]}},
+        "media": {
+            "fast": {"type": "ram", "size": "1g"},
+            "slow": {"type": "loop", "size": ["2g", "4g"]},
+            "same": {"type": "ram", "size": "1g"},
+            "other": {"type": "ram", "size": "2g"},
+        },
         "stacks": {"fs": {"medium": "fast", "filesystem": ["ext4", "xfs"]}},
         "workloads": {"rw": {"tool": "fio", "rw": "randwrite", "bs": ["4k", "64k"], "size": "64m"}},
         **changes,
@@ -112,6 +117,16 @@ def test_names_of_media_can_be_parts_of_file_names() -> None:
         (
             {"a": {"medium": "fast", "filesystem": ["ext4", "xfs"]}, "b": {"medium": "slow", "filesystem": ["ext4"]}},
             ["ext4", "xfs", "b slow.2g", "b slow.4g"],
+        ),
+        (
+            {"a": {"medium": "fast", "filesystem": ["ext4", "xfs"]},
+             "b": {"medium": "other", "filesystem": ["btrfs", "xfs"], "mount_options": ["defaults", "noatime"]}},
+            ["a ext4", "a xfs", "b btrfs defaults", "b btrfs noatime", "b xfs defaults", "b xfs noatime"],
+        ),
+        (
+            {"a": {"medium": "fast", "filesystem": ["ext4", "xfs"]},
+             "b": {"medium": "same", "filesystem": ["ext4", "btrfs"], "mount_options": ["defaults", "noatime"]}},
+            ["ext4", "xfs", "ext4 defaults", "ext4 noatime", "btrfs defaults", "btrfs noatime"],
         ),
         (
             {"plain": {"medium": "fast", "filesystem": "ext4"},

@@ -6,7 +6,7 @@ attributes, filling, command after mount, tuning). The names of the results cont
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -99,9 +99,8 @@ def stack_specs(
         (name, spec, words) for name, stack in stacks.items() for spec, words in _combinations(stack, media)
     ]
     specs = [(name, spec) for name, spec, _ in found]
-    told = {
-        name: len(stack.filesystem) < 2 or _hides_a_difference(name, specs) for name, stack in stacks.items()
-    }
+    several = {name for name, stack in stacks.items() if len(stack.filesystem) > 1}
+    told = {name: name not in several or _hides_a_difference(name, specs, several) for name in stacks}
     short = [_stack_name(name, words, entry=told[name]) for name, _, words in found]
     unique = max(Counter(short).values(), default=1) == 1
     names = short if unique else [_stack_name(name, words, entry=True) for name, _, words in found]
@@ -111,21 +110,30 @@ def stack_specs(
     ]
 
 
-def _hides_a_difference(entry: str, found: Sequence[tuple[str, StackSpec]]) -> bool:
+def _hides_a_difference(entry: str, found: Sequence[tuple[str, StackSpec]], several: Collection[str]) -> bool:
     """Return whether all stacks of an entry share a setting other than the default, which a stack of another entry with
-    the same file system does not have. It does not vary in the entry, so that it is in no stack's name."""
+    the same file system does not have. It does not vary in the entry, so that it is in no stack's name.
+
+    No medium is the default: it counts if the other entry has ``several`` file systems too, so that neither is told.
+    """
     own = [spec for name, spec in found if name == entry]
     filesystems = {spec.filesystem for spec in own}
-    others = [spec for name, spec in found if name != entry and spec.filesystem in filesystems]
+    others = [(name, spec) for name, spec in found if name != entry and spec.filesystem in filesystems]
     for key, field in StackSpec.model_fields.items():
-        value = getattr(own[0], key)
-        if key in {"name", "filesystem", "medium"} or value == field.get_default(call_default_factory=True):
+        value = _told(own[0], key)
+        if key in {"name", "filesystem"} or value == field.get_default(call_default_factory=True):
             continue
-        if all(getattr(spec, key) == value for spec in own) and any(
-            getattr(spec, key) != value for spec in others
+        differ = (name for name, spec in others if _told(spec, key) != value)
+        if all(_told(spec, key) == value for spec in own) and any(
+            key != "medium" or name in several for name in differ
         ):
             return True
     return False
+
+
+def _told(spec: StackSpec, key: str) -> object:
+    """Return a setting of a stack; of its medium what it is, since two entries may describe the same one."""
+    return (spec.medium.type, spec.medium.options) if key == "medium" else getattr(spec, key)
 
 
 def _combinations(
