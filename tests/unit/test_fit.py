@@ -20,6 +20,15 @@ def test_as_many_texts_as_fit_and_how_many_more_there_are() -> None:
     assert joined([TEXT, *texts], 12, what="note", most=1) == "each fsync …"
 
 
+def test_what_is_meant_is_not_dropped_after_a_colon() -> None:
+    reason = "unsupported: fill: the file system is in use to 84% and cannot be filled to 90%, on a medium of 512 MiB"
+    assert fitted(reason, 60) == reason
+    assert (
+        fitted(reason, 40) == "unsupported: fill: the file system is in use to 84% and cannot be filled to …"
+    )
+    assert fitted("this machine was busy in 9 of 9 trials: less is not seen", 50).endswith(" trials")
+
+
 def test_a_text_of_megabytes_is_shortened_soon() -> None:
     began_s = time.process_time()
     for piece in ("1, ", "word; ", "(", "x"):

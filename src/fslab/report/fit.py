@@ -19,6 +19,7 @@ NARROWEST = 20
 _CLAUSE = re.compile(
     r"(?:, or|, so that|[;:])(?= )"
 )  # not a comma: what follows "; without it," is not a statement
+STATEMENT = 4  # words; fewer before a colon, such as "unsupported: fill", only say what the rest is about
 
 UNLIMITED = 10_000
 
@@ -86,7 +87,8 @@ def _first(candidates: Sequence[str], width: int, most: int) -> str | None:
 
 def _shorter(text: str) -> list[str]:
     """Return the text, then the text without its last clause, and so on, down to its first clause."""
-    before = [text[: match.start()] for match in _CLAUSE.finditer(text)]
+    found = ((text[: match.start()], match[0]) for match in _CLAUSE.finditer(text))
+    before = [each for each, end in found if end != ":" or len(each.split()) >= STATEMENT]
     return [text, *(each for each in reversed(before) if each.count("(") <= each.count(")"))]
 
 
