@@ -371,9 +371,7 @@ def _popen(
     """Start a process. ``failure`` if it cannot be started, ToolMissingError if there is no such program, or only one
     that another user can change."""
     if why := search_path.changeable(argv):
-        raise ToolMissingError(
-            f"a program of this command is not run: {why}", where=shell_line(argv), hint="fslab doctor"
-        )
+        raise ToolMissingError(f"not run: {why}", where=shell_line(argv), hint="fslab doctor")
     try:
         return subprocess.Popen(argv, env=environment(env), start_new_session=True, close_fds=True, **how)
     except OSError as error:

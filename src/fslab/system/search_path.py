@@ -7,7 +7,7 @@ or can write to, or that lies in such a directory, would run with the rights of 
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -49,13 +49,22 @@ def _found(path: str, name: str) -> tuple[str | None, str | None]:
         return program, f"it is not known who can write to {error.filename} ({error.strerror})"
 
 
-def changeable(words: Iterable[str]) -> str | None:
-    """Return, in words, which other user can change a program that a word of a command names; None if none can.
+def changeable(words: Sequence[str]) -> str | None:
+    """Return, in words, which word of a command names a program that another user can change, and who; None if none
+    does.
 
-    Each word counts, not only the first: a program such as env(1) or setpriv(1) looks for the next one in PATH.
+    Each word counts, not only the first: a program such as env(1) or setpriv(1) looks for the next one in PATH, and
+    which of its arguments a program takes for one is not known.
     """
-    names = (word for word in words if word and "/" not in word and word[0] != "-")
-    return next((why for _, why in map(found, names) if why), None)
+    for position, word in enumerate(words):
+        if word and "/" not in word and word[0] != "-" and (why := found(word)[1]):
+            names = (
+                f"its argument '{word}' is also the name of a program"
+                if position
+                else f"'{word}' is a program"
+            )
+            return f"{names} that another user can change: {why}"
+    return None
 
 
 @cache
