@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -11,7 +12,7 @@ from tests.browser import campaigns
 
 from fslab.analysis import request_map
 from fslab.errors import UsageError
-from fslab.report.figures import costs, files, requests, styles
+from fslab.report.figures import costs, files, heat, ratios, requests, styles
 from fslab.report.figures.styles import StackStyles
 from fslab.report.page import assemble
 
@@ -35,10 +36,28 @@ def test_every_figure_is_an_svg_and_a_png(tmp_path: Path) -> None:
         assert image[:8] == PNG
         width, height = struct.unpack(">II", image[16:24])
         assert min(width, height) > 100
-    heat = (tmp_path / "new/figures/heat.svg").read_text()
-    assert all(name in heat for name in ("ext4", "xfs", "btrfs", "1.00", "0.50"))
+    drawn = (tmp_path / "new/figures/heat.svg").read_text()
+    assert all(name in drawn for name in ("ext4", "xfs", "btrfs", "1.00", "0.50"))
     points = (tmp_path / "new/figures/w-sizes-bs-4k-write-iops.svg").read_text()
     assert styles.SERIES_LIGHT[styles.slots(["ext4"])["ext4"]] in points
+
+
+def test_labels_that_differ_at_their_ends_are_not_cut_to_the_same_text(tmp_path: Path) -> None:
+    shared = "btrfs-mounted-on-the-large-disk noatime,space_cache=v2,autodefrag,compress=zstd"
+    stacks, rows = (
+        [f"{shared}:{level}" for level in (1, 15)],
+        [f"{shared * 2}, {name}" for name in ("read", "write")],
+    )
+    tiles = [heat.Tile(row=row, stack=stack, share=1.0, decided=True) for row in rows for stack in stacks]
+    ratio = ratios.ForestRatio(label="", ratio=2.0, low=1.5, high=2.5, sure=True)
+    forest = [replace(ratio, label=each) for each in rows]
+    drawn = [heat.figure("heat", tiles, rows, stacks), ratios.forest_figure("forest", "t", "a", forest)]
+    files.write(drawn, tmp_path)
+    for name, labels in (("heat", [*stacks, *rows]), ("forest", rows)):
+        texts = [
+            each.text for each in ET.parse(tmp_path / f"{name}.svg").iter("{http://www.w3.org/2000/svg}text")
+        ]
+        assert [label for label in labels if texts.count(label) != 1] == []
 
 
 LOOKS = StackStyles(labels=("ext4", "xfs"), slot=(0, 1), variant=(0, 0))

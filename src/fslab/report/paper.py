@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 
 from fslab.answers.words import percent
 from fslab.report.cells import SIGN, absence
-from fslab.report.model import Report, Row, Summary
+from fslab.report.model import Report, Row, StackColumn, Summary
 from fslab.report.words import kernels_words, slices_words
 from fslab.units import Direction, counted, format_value
 
@@ -17,7 +18,9 @@ _TEX: dict[str, str | int | None] = {
     "α": r"$\alpha$",
 }  # fmt: skip
 _MD: dict[str, str | int | None] = {character: f"\\{character}" for character in "\\`*_{}[]<>|#"}
-TEX_COLUMNS, TEX_ROWS = 5, 24  # of one table in \\small on a page of A4
+# Of one table in \\small on a page of A4 with text 16 cm wide. A column also takes the space beside it.
+TEX_CHARACTERS, TEX_GAP, TEX_ROWS = 100, 3, 24
+TEX_NAME, TEX_LINE = 30, 24  # of the name of a row, and of a line in the head of a column
 
 
 def markdown(report: Report) -> str:
@@ -46,25 +49,53 @@ def markdown(report: Report) -> str:
 def latex(report: Report) -> str:
     """Return tables in LaTeX, each small enough for a page. They need the package booktabs, and nothing else."""
     tables = [
-        (rows, first)
-        for rows in batched(report.rows, TEX_ROWS)
-        for first in range(0, len(report.stacks), TEX_COLUMNS)
+        (rows, columns) for rows in batched(report.rows, TEX_ROWS) for columns in _tex_columns(report, rows)
     ]
     made = [
-        line for rows, first in tables for line in _tex_table(report, rows, first, several=len(tables) > 1)
+        line
+        for rows, columns in tables
+        for line in _tex_table(report, rows, columns, several=len(tables) > 1)
     ]
     return "\n".join([f"% {_origin(report)}", *made]) + "\n"
 
 
-def _tex_table(report: Report, rows: Sequence[Row], first: int, *, several: bool) -> Iterator[str]:
-    """Yield the table of these rows and of ``TEX_COLUMNS`` stacks from the first one on, with its notes below it."""
+def _tex_columns(report: Report, rows: Sequence[Row]) -> Iterator[slice]:
+    """Yield the stacks of each table of these rows: as many as fit beside the names of the rows, at least one."""
+    room = TEX_CHARACTERS - min(TEX_NAME, max(len(_name(row)) for row in rows))
+    first, taken = 0, 0
+    for number, stack in enumerate(report.stacks):
+        width = TEX_GAP + max(map(len, (*_tex_head(stack), *(_values(row)[number] for row in rows))))
+        if number > first and taken + width > room:
+            yield slice(first, number)
+            first, taken = number, 0
+        taken += width
+    yield slice(first, len(report.stacks))
+
+
+def _tex_head(stack: StackColumn) -> list[str]:
+    """Return the label of a stack in lines: its words, long ones broken after commas."""
+    words = (word.replace(",", ", ") if len(word) > TEX_LINE else word for word in stack.lines)
+    return [
+        line.replace(", ", ",")
+        for word in words
+        for line in textwrap.wrap(word, TEX_LINE, break_on_hyphens=False)
+    ]
+
+
+def _tex_table(report: Report, rows: Sequence[Row], columns: slice, *, several: bool) -> Iterator[str]:
+    """Yield the table of these rows and of these stacks, with its notes below it."""
     escaped = _escaping(_TEX)
-    stacks = report.stacks[first : first + TEX_COLUMNS]
-    columns = slice(first, first + TEX_COLUMNS)
+    stacks = report.stacks[columns]
     numbers = {number for row in rows for summary in row.summaries[columns] for number in summary.notes}
+    long = any(len(_name(row)) > TEX_NAME for row in rows)
+    left = rf"p{{{TEX_NAME / TEX_CHARACTERS:.2f}\linewidth}}" if long else "l"
+    heads = [[*map(escaped, _tex_head(stack))] for stack in stacks]
+    # {}: a line that begins with a bracket or an asterisk is no argument of the line end before it.
+    several_lines = (r" \\{} ".join(lines) for lines in heads)
+    stacked = [rf"\shortstack[r]{{{lines}}}" if r"\\{}" in lines else lines for lines in several_lines]
     yield from (r"\begin{table}", r"  \centering", r"  \small")
-    yield from (rf"  \begin{{tabular}}{{l{'r' * len(stacks)}}}", r"    \toprule")
-    yield f"    {' & '.join(['', *(escaped(stack.label) for stack in stacks)])} \\\\"
+    yield from (rf"  \begin{{tabular}}{{{left}{'r' * len(stacks)}}}", r"    \toprule")
+    yield f"    {' & '.join(['', *stacked])} \\\\"
     yield r"    \midrule"
     for row in rows:
         yield f"    {' & '.join(map(escaped, [_name(row), *_values(row)[columns]]))} \\\\"

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from typing import Any
 
 from fslab.units import Direction, Unit
@@ -12,6 +13,7 @@ _BINARY = ((1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 SWITCH = "fslab"
 WIDTH = 640
+CHARACTER_PX, TOLD = 7, 12  # of a label; characters after what names share
 # On a log axis, the grid lines of decades are stronger than the others.
 _IS_DECADE = "abs(round(log(datum.value) / LN10) - log(datum.value) / LN10) < 0.001"
 DECADES = {"condition": {"test": _IS_DECADE, "value": 0.9}, "value": 0.25}
@@ -95,9 +97,18 @@ def name(field: str, **more: Any) -> dict[str, Any]:
 
 
 def names(field: str, order: Sequence[str], widest: int, **more: Any) -> dict[str, Any]:
-    """Return an axis of names in the given order. ``widest``: maximum width of a label, in pixels."""
-    axis = {"grid": False, "labelLimit": widest, **more}
+    """Return an axis of names in the given order. ``widest``: maximum width of a label, in pixels; more if names that
+    differ later would be cut to the same text."""
+    ordered = sorted(set(order))
+    shared = max((_shared(*pair) for pair in pairwise(ordered)), default=0)
+    axis = {"grid": False, "labelLimit": max(widest, CHARACTER_PX * (shared + TOLD)), **more}
     return name(field, sort=list(order), title=None, axis=axis)
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many characters two different names begin with in common."""
+    differing = (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(differing, min(len(one), len(other)))
 
 
 def panels(stacks: Sequence[str]) -> dict[str, Any]:
