@@ -1,4 +1,5 @@
-"""Simulates the gate of ``fslab compare --fail-if-slower 5%``: how often it fails with and without a slowdown.
+"""Simulates the gates of ``fslab compare``, ``--fail-if-slower 5%`` and ``--fail-if-different``: how often they fail
+with and without a slowdown.
 
 Two campaigns have no blocks in common. With ``--write``, replaces the table of docs/simulations.md. Fixed seeds; takes
 about a minute on one CPU.
@@ -8,7 +9,7 @@ about a minute on one CPU.
 
 import random
 import sys
-from math import exp
+from math import exp, sqrt
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -18,7 +19,7 @@ from benches.simulations_page import main, table
 from fslab.analysis import gate
 from fslab.analysis.campaign_comparison_lines import Line
 from fslab.analysis.campaign_comparison_model import CampaignComparison, Side
-from fslab.answers.question import Question, answer
+from fslab.answers.question import Question, answer, fit_correlation, of_two_campaigns
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.record import Metric
 from fslab.units import Direction, Unit
@@ -39,64 +40,96 @@ SIDE = Side(
 )
 COMMAND = "python benches/gate_rule.py --write docs/simulations.md"
 HEAD = [
-    "CoV", "trials each", "campaigns shift by", "fails without a change %", "lines left unsure %",
-    "one line slower by 7 % found %", "10 %", "15 %",
+    "CoV", "AR", "trials each", "campaigns shift by", "fails without a change %", "the same, any difference %",
+    "lines left unsure %", "one line slower by 7 % found %", "10 %", "15 %",
 ]  # fmt: skip
-CASES = ((0.02, 8, 0.0), (0.05, 8, 0.0), (0.1, 8, 0.0), (0.02, 8, 0.02), (0.02, 20, 0.02))
+# CoV, autocorrelation from trial to trial, trials, shift.
+CASES = (
+    (0.02, 0.0, 8, 0.0), (0.05, 0.0, 8, 0.0), (0.1, 0.0, 8, 0.0), (0.02, 0.0, 8, 0.02), (0.02, 0.0, 20, 0.02),
+    (0.02, 0.3, 8, 0.0), (0.02, 0.3, 20, 0.0), (0.02, 0.5, 8, 0.0), (0.02, 0.5, 12, 0.0), (0.02, 0.5, 20, 0.0),
+    (0.02, 0.5, 40, 0.0),
+)  # fmt: skip
 
 
-def judged(
-    slowdown: float, *, trials: int, scatter: float, seed: int, shift: float = 0.0
-) -> gate.GateVerdict:
-    """Return the verdict on log-normal figures of two campaigns; in the second, the first line is slower.
+def series(rng: random.Random, trials: int, scatter: float, along: float) -> list[float]:
+    """Return logarithms of figures: an AR(1) series with the autocorrelation ``along``."""
+    found = [rng.gauss(0, scatter)]
+    for _ in range(trials - 1):
+        found.append(along * found[-1] + sqrt(1 - along**2) * rng.gauss(0, scatter))
+    return found
+
+
+def compared(
+    slowdown: float, *, trials: int, scatter: float, seed: int, shift: float = 0.0, along: float = 0.0
+) -> CampaignComparison:
+    """Return the comparison of log-normal figures of two campaigns; in the second, the first line is slower.
 
     ``scatter``: standard deviation of the logarithm of a figure. ``shift``: that of a factor common to all figures of a
-    campaign.
+    campaign. ``along``: autocorrelation from trial to trial.
     """
     rng, asked = random.Random(seed), []
-    base = [100 * exp(rng.gauss(0, shift)) if shift else 100.0 for _ in "AB"]
-    for number in range(LINES):
+    base = [rng.gauss(0, shift) if shift else 0.0 for _ in "AB"]
+    logs: tuple[list[dict[int, float]], list[dict[int, float]]] = [], []
+    for _ in range(LINES):
+        for side, own in enumerate(logs):
+            own.append(
+                {block: base[side] + value for block, value in enumerate(series(rng, trials, scatter, along))}
+            )
+    prior = of_two_campaigns(*map(fit_correlation, logs))
+    for number, both in enumerate(zip(*logs, strict=True)):
         of = Cell(
             stack=STACK,
             workload=WorkloadSpec(
                 name=f"w{number}", tool="fio", parameters={"rw": "randwrite", "size": "1g"}
             ),
         )
-        middles = base[0], base[1] * (1 - slowdown if number == 0 else 1)
-        a, b = ([middle * exp(rng.gauss(0, scatter)) for _ in range(trials)] for middle in middles)
+        middles = 100.0, 100.0 * (1 - slowdown if number == 0 else 1)
+        a, b = (
+            {block: middle * exp(value) for block, value in own.items()}
+            for middle, own in zip(middles, both, strict=True)
+        )
         question = Question(
-            over=dict(enumerate(b)), under=dict(enumerate(a)), names=("B", "A"), better=Direction.HIGHER,
-            margin=LIMIT, paired=False,
-        )  # fmt: skip
+            over=b,
+            under=a,
+            names=("B", "A"),
+            better=Direction.HIGHER,
+            margin=LIMIT,
+            paired=False,
+            prior=prior,
+        )
         asked.append(Line(cells=(of, of), trials=((), ()), metric=IOPS, sampled="trials", question=question))
     found = answer([each.question for each in asked])
     lines = tuple(each.answered(own) for each, own in zip(asked, found, strict=True))
-    compared = CampaignComparison(
+    return CampaignComparison(
         a=SIDE, b=SIDE, coverage=0.95, differences=(), lines=lines, means=(), only_a=(), only_b=()
     )
-    return gate.judge(compared, slower=LIMIT, different=False)
 
 
-def share(slowdown: float, *, trials: int, scatter: float, runs: int, shift: float = 0.0) -> float:
+def judged(slowdown: float, **data: float) -> gate.GateVerdict:
+    """Return the verdict of ``--fail-if-slower`` on what ``compared`` returns."""
+    return gate.judge(compared(slowdown, **data), slower=LIMIT, different=False)  # type: ignore[arg-type]
+
+
+def share(slowdown: float, *, runs: int, **data: float) -> float:
     """Return the share of runs in which the gate fails; with a slowdown, in which it fails for the slow line."""
-    fails = (
-        judged(slowdown, trials=trials, scatter=scatter, seed=seed, shift=shift).fails for seed in range(runs)
-    )
+    fails = (judged(slowdown, seed=seed, **data).fails for seed in range(runs))
     return sum(any(not slowdown or each.workload == "w0" for each in found) for found in fails) / runs
 
 
-def row(scatter: float, trials: int, shift: float, runs: int) -> list[str]:
-    same = [judged(0.0, trials=trials, scatter=scatter, seed=seed, shift=shift) for seed in range(runs)]
+def row(scatter: float, along: float, trials: int, shift: float, runs: int) -> list[str]:
+    data = {"trials": trials, "scatter": scatter, "shift": shift, "along": along}
+    same = [compared(0.0, seed=seed, **data) for seed in range(runs)]  # type: ignore[arg-type]
+    slower = [gate.judge(each, slower=LIMIT, different=False) for each in same]
+    different = [gate.judge(each, slower=None, different=True) for each in same]
     shares = [
-        sum(bool(each.fails) for each in same) / runs,
-        sum(len(each.unsure) for each in same) / runs / LINES,
-        *(
-            share(slowdown, trials=trials, scatter=scatter, runs=runs, shift=shift)
-            for slowdown in (0.07, 0.1, 0.15)
-        ),
+        sum(bool(each.fails) for each in slower) / runs,
+        sum(bool(each.fails) for each in different) / runs,
+        sum(len(each.unsure) for each in slower) / runs / LINES,
+        *(share(slowdown, runs=runs, **data) for slowdown in (0.07, 0.1, 0.15)),
     ]
     return [
         f"{100 * scatter:g} %",
+        f"{along:g}",
         str(trials),
         f"{100 * shift:g} %",
         *(f"{100 * one:.0f}" for one in shares),
@@ -105,8 +138,9 @@ def row(scatter: float, trials: int, shift: float, runs: int) -> list[str]:
 
 def tables(runs: int) -> str:
     about = (
-        f"{LINES} lines, a limit of {100 * LIMIT:g} %, log-normal data, {runs} runs. *Shift*: standard deviation of a "
-        "factor common to all figures of a campaign."
+        f"{LINES} lines, a limit of {100 * LIMIT:g} %, log-normal data, {runs} runs. *AR*: autocorrelation from trial "
+        "to trial. *Shift*: standard deviation of a factor common to all figures of a campaign. *Any difference*: "
+        "`--fail-if-different`."
     )
     return "\n\n".join(
         [f"Made by `{COMMAND}`.", about, table(HEAD, [row(*case, runs) for case in CASES], words=0)]

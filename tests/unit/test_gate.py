@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Sequence
 from datetime import timedelta
+from math import exp
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benches.gate_rule import judged, share
+from benches.gate_rule import judged, series, share
 from tests.unit.compared import BEGUN, CLAT, FACTS, around, cell, compared, trials
 
 from fslab.analysis import gate
@@ -112,6 +114,7 @@ class TestGate:
         few = self.noisy(0.1, slower=0.05)
         assert few.needed is not None
         figures = [100 * (1 + 0.1 * by) for by in (-1, -0.6, -0.2, 0.2, 0.6, 1)] * (few.needed // 6 + 1)
+        random.Random(2).shuffle(figures)  # else they would resemble the ones before
         one = cell(workload="noisy")
         many = gate.judge(
             compared(trials(one, figures), trials(one, figures, "b")), slower=0.05, different=False
@@ -282,9 +285,27 @@ class TestErrorRates:
         # 5 %, and three standard errors of 1.26 % each (300 runs).
         assert share(0.0, trials=8, scatter=0.05, runs=300) <= 0.05 + 3 * 0.0126
 
+    @pytest.mark.parametrize("count", [8, 20])
+    def test_trials_that_resemble_the_ones_before_fail_no_more_builds(self, count: int) -> None:
+        """Plain intervals of these show a difference in about half of the runs."""
+        rng, cells, runs = random.Random(3), [cell(workload=f"w{number}") for number in range(12)], 40
+        fails = 0
+        for _ in range(runs):
+            a, b = (
+                [
+                    trial
+                    for each in cells
+                    for trial in trials(each, [100 * exp(one) for one in series(rng, count, 0.02, 0.5)], name)
+                ]
+                for name in "ab"
+            )
+            fails += bool(gate.judge(compared(a, b), slower=None, different=True).fails)
+        assert fails / runs <= 0.05 + 3 * 0.0345  # the standard error of 5 % in 40 runs
+
     def test_regressions_are_found(self) -> None:
-        assert share(0.07, trials=8, scatter=0.02, runs=300) >= 0.9
-        assert share(0.15, trials=8, scatter=0.05, runs=300) >= 0.9
+        """Ten trials of twelve lines show whether trials resemble the ones before; fewer do not."""
+        assert share(0.07, trials=10, scatter=0.02, runs=300) >= 0.9
+        assert share(0.15, trials=10, scatter=0.05, runs=300) >= 0.9
 
     def test_too_few_trials_for_twelve_lines_are_said_to_be(self) -> None:
         """With twelve lines, 2 / C(2n, n) must be at most 0.05 / 12: n = 6 (2 / 924)."""

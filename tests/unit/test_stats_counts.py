@@ -14,6 +14,7 @@ from fslab.answers.words import verdict_words
 from fslab.stats import Reason
 from fslab.stats.counts import compare_counts, share_limit
 from fslab.stats.goal import is_equivalent
+from fslab.stats.noise_prior import CommonCorrelation
 from fslab.stats.ratio_estimate import ComparisonMethod, RatioEstimate
 from fslab.stats.sequential import Looks
 from fslab.units import Direction, Unit
@@ -42,6 +43,24 @@ def test_what_scatters_more_than_chance_is_taken_as_it_scatters() -> None:
     assert found.more_interval is not None
     assert found.more_interval.high - 30 == pytest.approx(4.3027 * 30 / 3**0.5, abs=1e-2)
     assert found.differs is False
+
+
+def test_independent_samples_that_resemble_the_ones_before_have_a_wider_interval() -> None:
+    a, b = {block: 10 + block % 2 for block in range(20)}, {block: 5 + block % 2 for block in range(20)}
+    plain = compare_counts(a, b, paired=False)
+    wide = compare_counts(a, b, paired=False, common=CommonCorrelation(lag1=0.5, values=200))
+    assert plain.widening == 1
+    assert wide.widening > 3**0.5
+    assert plain.more_interval is not None
+    assert wide.more_interval is not None
+    assert wide.more_interval.high - 5 == pytest.approx(wide.widening * (plain.more_interval.high - 5))
+    assert wide.p_value is not None
+    assert plain.p_value is not None
+    assert wide.p_value > plain.p_value
+    few = compare_counts({0: 8, 1: 10, 2: 10, 3: 12}, {7: 0, 8: 0, 9: 0}, paired=False)
+    assert few.differs
+    assert few.p_if_correlated is not None
+    assert few.p_if_correlated > 0.05, "so few do not show it"
 
 
 def test_no_event_says_nothing_about_a_mean_but_bounds_the_share_of_trials() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fslab.stats.autocorrelation import autocorrelation, widening
+from fslab.stats.autocorrelation import autocorrelation, of_cells, widening
 from fslab.stats.differences import Floats, Located, asymmetric, locate, p_values, signed_rank_interval
 from fslab.stats.noise_prior import CommonCorrelation
 from fslab.stats.paired import takes_ranks
@@ -93,6 +93,21 @@ def test_what_all_cells_show_together_counts() -> None:
 def test_the_estimate_has_no_bias_to_speak_of(rho: float) -> None:
     # Without correction, it would be 0.05 to 0.15 too small for 20 blocks (Kendall 1954: (1 + 4ρ)/n).
     assert autocorrelation(series(rho, 20)).mean() == pytest.approx(rho, abs=0.03)
+
+
+def test_cells_that_vary_together_show_no_more_than_one_of_them() -> None:
+    own, shared = series(0.5, 30, rounds=8), series(0.5, 30, rounds=1)
+    for weight, values in ((0.0, 240), (1.0, 30)):
+        cells = [
+            dict(enumerate(np.sqrt(1 - weight) * one + np.sqrt(weight) * shared[0] + 1e-3 * one))
+            for one in own
+        ]
+        found = of_cells(cells)
+        assert found is not None
+        assert found.lag1 == pytest.approx(autocorrelation(shared)[0] if weight else 0.5, abs=0.15)
+        assert found.values == pytest.approx(values, rel=0.1)
+    assert of_cells([dict(enumerate(one[:9])) for one in own]) is None
+    assert of_cells([dict.fromkeys(range(20), 1.0)]) is None
 
 
 @pytest.mark.parametrize("share", [0.15, 0.2, 0.3])

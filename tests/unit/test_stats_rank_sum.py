@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from itertools import permutations
-from math import exp, inf, log, nan
+from math import exp, inf, log, nan, sqrt
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fslab.stats import Reason
+from fslab.stats.noise_prior import CommonCorrelation
 from fslab.stats.rank_sum import compare_ratio, lower_tail, pairs_needed
 from fslab.stats.ratio_estimate import RatioEstimate
 
@@ -166,3 +167,26 @@ def test_stated_coverage_is_the_simulated_one() -> None:
         hits += low <= 1.5 <= high
     # the standard error of the simulation is 0.0012
     assert hits / rounds == pytest.approx(1 - 2 * 4 / 252, abs=0.005)
+
+
+def test_a_widened_interval_agrees_with_its_test() -> None:
+    """Also where sides are of unequal size, so that Welch's interval counts too."""
+    generator, common = random.Random(4), CommonCorrelation(lag1=0.5, values=200)
+    shown = 0
+    for size in (8, 20):
+        for _ in range(200):
+            a = [1.03 * exp(generator.gauss(0, 0.03)) for _ in range(8)]
+            b = [exp(generator.gauss(0, 0.03)) for _ in range(size)]
+            plain, wide = compare_ratio(a, b), compare_ratio(a, b, common=common)
+            assert wide.ratio == plain.ratio
+            assert wide.widening > sqrt(3)
+            assert wide.correlation_known
+            low, high = map(log, ends(wide))
+            if size == len(a):
+                longer = (high - low) / log(ends(plain)[1] / ends(plain)[0])
+                assert longer == pytest.approx(wide.widening / plain.widening)
+            assert plain.p_if_correlated is not None
+            assert wide.p_value is not None
+            assert wide.differs == (wide.p_value <= 0.05)
+            shown += plain.differs is True and not wide.differs
+    assert shown > 50

@@ -16,9 +16,10 @@ from fslab.analysis.campaign_comparison_model import CampaignComparison, Side
 from fslab.analysis.groups import MetricsOf, all_metrics, by_cell, headline_metrics
 from fslab.analysis.matching import Matched, MatchedBy, Partners, match
 from fslab.analysis.measured import MeasuredCampaign
+from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import has_warnings, is_usable
-from fslab.answers.question import COVERAGE, Looks, Question, answer, read_as_counts
+from fslab.answers.question import COVERAGE, Looks, NoisePrior, Question, answer, read_as_counts
 from fslab.cell import Cell, WorkloadSpec
 from fslab.machine import facts
 from fslab.machine.differences import Circumstances, Difference
@@ -109,17 +110,27 @@ def compare_results(
     own_a, own_b = by_cell(a.trials), by_cell(b.trials)
     figures_a, figures_b = figures_by_workload(a.trials), figures_by_workload(b.trials)
     several = a.several or b.several
+    paired = paired and not several
+    prior_of = _priors(a, b, several=several, paired=paired)
     asked = []
     for partners in matched.partners:
         trials = (own_a.get(partners.a.id, ()), own_b.get(partners.b.id, ()))
         figures = figures_a.get(work_of(partners.a), {}) | figures_b.get(work_of(partners.b), {})
         asked += [
-            _line(partners, metric, trials, several=several, paired=paired and not several, margin=margin)
+            _line(
+                partners,
+                metric,
+                trials,
+                prior_of(partners, metric.name),
+                several=several,
+                paired=paired,
+                margin=margin,
+            )
             for metric in metrics_for(partners.a.workload, figures, metrics, metrics_of)
         ]
     questions = [each.question for each in asked]
     # Values of two campaigns are not paired: the looks of one of them do not apply.
-    looks = a.looks if paired and not several else None
+    looks = a.looks if paired else None
     found = answer(questions, looks=looks)
     compared = tuple(each.answered(own) for each, own in zip(asked, found, strict=True))
     return CampaignComparison(
@@ -171,9 +182,22 @@ def figures_by_workload(trials: Iterable[TrialRecord]) -> dict[Hashable, dict[st
     return found
 
 
+def _priors(
+    a: Results, b: Results, *, several: bool, paired: bool
+) -> Callable[[Partners, str], NoisePrior | None]:
+    """Return a function that gives what the other trials show of the noise of a comparison, for a metric."""
+    if several:
+        return lambda *_: None
+    if paired:
+        own = CampaignNoise(trials=[*a.trials, *b.trials])
+        return lambda partners, metric: own.prior(metric, [(partners.b, 1.0), (partners.a, -1.0)])
+    first, second = CampaignNoise(trials=a.trials), CampaignNoise(trials=b.trials)
+    return lambda _, metric: first.between(second, metric)
+
+
 def _line(
-    partners: Partners, metric: Metric, trials: tuple[Sequence[TrialRecord], Sequence[TrialRecord]], *,
-    several: bool, paired: bool, margin: float | None,
+    partners: Partners, metric: Metric, trials: tuple[Sequence[TrialRecord], Sequence[TrialRecord]],
+    prior: NoisePrior | None, *, several: bool, paired: bool, margin: float | None,
 ) -> lines.Line:  # fmt: skip
     left, right = (
         lines.values_by_campaign(own, metric) if several else lines.values_by_block(own, metric.name)
@@ -187,6 +211,7 @@ def _line(
         margin=margin or smallest(tail=metric.is_tail),
         paired=paired,
         unit=metric.unit,
+        prior=prior,
         counts=read_as_counts(metric.unit, metric.better, [*left.values(), *right.values()]),
     )
     return lines.Line(

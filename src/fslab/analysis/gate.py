@@ -123,7 +123,7 @@ def _is_firm(answer: Answer) -> bool:
 
 def _of_counts(answer: Answer) -> GateAnswer:
     """Return the answer of counts with zeros, which have no ratio: any significant increase fails."""
-    if answer.holds:
+    if _is_firm(answer):
         return GateAnswer.FAILS if answer.winner == answer.under else GateAnswer.CLEAR
     return GateAnswer.CLEAR if answer.verdict is Verdict.NONE_SEEN else GateAnswer.UNSURE
 

@@ -11,7 +11,7 @@ from math import log
 
 from fslab.analysis.groups import Group
 from fslab.analysis.usability import usable_value
-from fslab.answers.question import NoisePrior, fit_noise
+from fslab.answers.question import CommonCorrelation, NoisePrior, fit_correlation, fit_noise, of_two_campaigns
 from fslab.cell import Cell
 from fslab.record import TrialRecord
 
@@ -32,6 +32,7 @@ class CampaignNoise:
 
     trials: Sequence[TrialRecord]
     _fitted: dict[str, Mapping[_Key, NoisePrior | None]] = field(default_factory=dict, init=False, repr=False)
+    _correlated: dict[str, CommonCorrelation | None] = field(default_factory=dict, init=False, repr=False)
 
     def prior(self, metric: str, weights: Iterable[tuple[Cell, float]]) -> NoisePrior | None:
         """Return the prior, estimated from other cells, for Σ weight · log(metric of the cell) in one block.
@@ -55,6 +56,18 @@ class CampaignNoise:
     def of_stacks(self, group: Group, metric: str) -> Callable[[str, str], NoisePrior | None]:
         """Return a function that gives the prior of a comparison of two stacks (ids) of a group."""
         return lambda one, other: self.prior(metric, [(group.cells[one], 1.0), (group.cells[other], -1.0)])
+
+    def between(self, other: "CampaignNoise", metric: str) -> NoisePrior | None:
+        """Return the prior of a comparison with a trial of another campaign: how much trials resemble the ones before.
+
+        None if too few trials of one of the campaigns show it.
+        """
+        return of_two_campaigns(self._correlation(metric), other._correlation(metric))
+
+    def _correlation(self, metric: str) -> CommonCorrelation | None:
+        if metric not in self._correlated:
+            self._correlated[metric] = fit_correlation([*self._values(metric)[1].values()])
+        return self._correlated[metric]
 
     def _fit(self, metric: str) -> Mapping[_Key, NoisePrior | None]:
         """Return the prior of each cell's kind, estimated from the smallest group of its cells that is large enough."""

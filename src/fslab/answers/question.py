@@ -23,8 +23,14 @@ from fslab.stats.goal import (
 )
 from fslab.stats.interval import median
 from fslab.stats.multiple_testing import benjamini_hochberg, holm
-from fslab.stats.noise_prior import NoisePrior, fit_noise
-from fslab.stats.paired import PAIRS_LEAST, compare_blocks
+from fslab.stats.noise_prior import (
+    CommonCorrelation,
+    NoisePrior,
+    fit_correlation,
+    fit_noise,
+    of_two_campaigns,
+)
+from fslab.stats.paired import PAIRS_LEAST, compare_blocks, in_order
 from fslab.stats.rank_sum import compare_ratio
 from fslab.stats.ratio_estimate import ComparisonMethod, RatioEstimate, invalid_samples, no_ratio
 from fslab.stats.sequential import Looks, compare_at_look
@@ -33,9 +39,10 @@ from fslab.stopping_rule import MARGIN
 from fslab.units import Direction, Unit
 
 __all__ = [
-    "COVERAGE", "PAIRS_LEAST", "Estimate", "Goal", "Looks", "Method", "NoisePrior", "Question", "Values",
-    "answer", "estimate", "estimate_figure", "false_discoveries", "fit_noise", "further_from", "most_forecast",
-    "read_as_counts", "size_until", "trials_to_detect", "unfit", "without",
+    "COVERAGE", "PAIRS_LEAST", "CommonCorrelation", "Estimate", "Goal", "Looks", "Method", "NoisePrior", "Question",
+    "Values", "answer", "estimate", "estimate_figure", "false_discoveries", "fit_correlation", "fit_noise",
+    "further_from", "most_forecast", "of_two_campaigns", "read_as_counts", "size_until", "trials_to_detect", "unfit",
+    "without",
 ]  # fmt: skip
 
 COVERAGE = 0.95
@@ -55,7 +62,8 @@ class Question:
     them has the probability of one (Holm). ``paired``: values of one block were measured side by side. ``unit``: of the
     values. ``counts``: they are counts, or (another unit) amounts, of which some may be 0. If one direction is better,
     they are those of events: more trials are asked for only if twice as many would show the present difference.
-    ``prior``: the noise of this comparison as other cells show it. ``block_s``: seconds that one more block takes.
+    ``prior``: the noise of this comparison as other cells show it, or only how much trials resemble the ones before.
+    ``block_s``: seconds that one more block takes.
     ``blocks``: the number of blocks that both took part in, if failed trials made it larger than the number of values;
     the level of a look depends on it.
     """
@@ -107,14 +115,17 @@ def estimate(
     ``among``: the number of questions of its family.
     """
     over, under = question.over, question.under
+    common = None if question.prior is None else question.prior.correlation
     at_look = None if looks is None or not question.paired else replace(looks, coverage=coverage)
     if question.counts and not all([*over.values(), *under.values()]):
         amounts = question.unit is not Unit.COUNT
         if at_look is not None:
             return compare_at_look(over, under, looks=at_look, counts=True, amounts=amounts)
-        return compare_counts(over, under, coverage=coverage, paired=question.paired, amounts=amounts)
+        return compare_counts(
+            over, under, coverage=coverage, paired=question.paired, amounts=amounts, common=common
+        )
     if not question.paired:
-        return compare_ratio([*over.values()], [*under.values()], coverage=coverage)
+        return compare_ratio(in_order(over), in_order(under), coverage=coverage, common=common)
     if at_look is not None:
         return compare_at_look(
             over, under, looks=at_look, blocks=question.blocks, prior=question.prior, among=among

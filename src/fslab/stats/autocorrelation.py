@@ -4,6 +4,9 @@ Rows are samples, columns are blocks in order. Pure functions; they must not kno
 import this module only where something is compared.
 """
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +15,8 @@ from fslab.stats.ratio_estimate import INDEPENDENCE_LEAST
 
 Floats = NDArray[np.float64]
 
+CORRELATED_LEAST = 10  # values; the estimate of a shorter series is mostly its own bias
+_EQUAL = 1e-20
 _SMALLEST = 0.1
 _LARGEST = 0.85
 
@@ -69,3 +74,33 @@ def autocorrelation(samples: Floats) -> Floats:
     lag1 = np.divide(along, spread, out=np.zeros_like(spread), where=spread > 0)
     corrected: Floats = np.minimum((count * lag1 + 1) / (count - 4), 1.0)
     return corrected
+
+
+def common(series: Iterable[Floats], values: float) -> CommonCorrelation | None:
+    """Return the mean autocorrelation of all series with enough values; None without any.
+
+    ``values``: the number of independent ones in these series.
+    """
+    long = (each for each in series if len(each) >= CORRELATED_LEAST and each.var() > _EQUAL)
+    found = [float(autocorrelation(each[None, :])[0]) for each in long]
+    return CommonCorrelation(lag1=float(np.mean(found)), values=int(values)) if found else None
+
+
+def of_cells(cells: Sequence[Mapping[int, float]]) -> CommonCorrelation | None:
+    """Return the autocorrelation of the values themselves, from those of all cells of a campaign by block.
+
+    What slows a whole block makes cells alike. Products of neighbours are correlated by r² if values are by r, so that
+    K cells show no more than K/(1 + (K − 1)·r²) independent ones do.
+    """
+    long = [cell for cell in cells if len(cell) >= CORRELATED_LEAST and np.var([*cell.values()]) > _EQUAL]
+    blocks: dict[int, list[float]] = defaultdict(list)
+    for cell in long:
+        mean, spread = np.mean([*cell.values()]), np.std([*cell.values()])
+        for block, value in cell.items():
+            blocks[block].append(float((value - mean) / spread))
+    count, alike = len(long), 0.0
+    if count > 1:
+        together = float(np.mean([np.mean(each) ** 2 for each in blocks.values()]))
+        alike = min(1.0, max(0.0, (count * together - 1) / (count - 1)))
+    values = sum(map(len, long)) / (1 + (count - 1) * alike**2)
+    return common((np.array([cell[block] for block in sorted(cell)]) for cell in long), values)

@@ -8,8 +8,17 @@ from math import hypot, sqrt
 
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
-from fslab.stats.paired import PAIRS_LEAST
-from fslab.stats.ratio_estimate import ComparisonMethod, RatioEstimate, invalid_samples, no_ratio
+from fslab.stats.noise_prior import CommonCorrelation
+from fslab.stats.paired import PAIRS_LEAST, in_order
+from fslab.stats.rank_sum import widening_of_two
+from fslab.stats.ratio_estimate import (
+    CORRELATED,
+    ComparisonMethod,
+    RatioEstimate,
+    invalid_samples,
+    is_correlation_known,
+    no_ratio,
+)
 from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail
 
 
@@ -20,6 +29,7 @@ def compare_counts(
     coverage: float = 0.95,
     paired: bool = True,
     amounts: bool = False,
+    common: CommonCorrelation | None = None,
 ) -> RatioEstimate:
     """Return the difference a − b of the mean counts, in ``more``; if ``paired``, from the blocks that both have.
 
@@ -30,30 +40,38 @@ def compare_counts(
     and therefore nothing about a mean: they have no interval (``NO_EVENTS``), but see :func:`share_limit`. ``amounts``:
     the values are no counts, but what events took, such as seconds: one event is taken as the mean of the values that
     are not 0, so that the units do not matter. ``needed`` is 3, as for ratios. Values that are negative or not finite
-    have no difference.
+    have no difference. The interval of independent samples is wider if values resemble the ones before, as they or
+    other cells (``common``) show.
     """
     problem = invalid_samples([*a.values()], [*b.values()])
     if problem not in {None, Reason.NOT_POSITIVE} or min([*a.values(), *b.values()], default=-1) < 0:
         return no_ratio(len(a), len(b), problem or Reason.NOT_POSITIVE, PAIRS_LEAST, coverage)
     if paired:
-        common = a.keys() & b.keys()
-        a, b = ({block: each[block] for block in sorted(common)} for each in (a, b))
+        both = sorted(a.keys() & b.keys())
+        a, b = ({block: each[block] for block in both} for each in (a, b))
     size = min(len(a), len(b))
     if size < PAIRS_LEAST:
         return no_ratio(len(a), len(b), Reason.TOO_FEW_SAMPLES, PAIRS_LEAST, coverage)
     if not any((*a.values(), *b.values())):
         return no_ratio(len(a), len(b), Reason.NO_EVENTS, PAIRS_LEAST, coverage)
     (mean_a, error_a), (mean_b, error_b) = (mean_and_error([*each.values()]) for each in (a, b))
+    factor = 1.0 if paired else widening_of_two(in_order(a), in_order(b), common)
+    tentative = not paired and not is_correlation_known(size, common)
     spread = mean_and_error([a[block] - b[block] for block in a])[1] if paired else hypot(error_a, error_b)
     difference = mean_a - mean_b
     seen = [value for value in (*a.values(), *b.values()) if value]
     event = sum(seen) / len(seen) if amounts else 1.0
     error = max(spread, event * sqrt(max((mean_a / len(a) + mean_b / len(b)) / event, 1 / size)))
-    half = error * two_sided_quantile(1 - coverage, size - 1)
+    half = factor * error * two_sided_quantile(1 - coverage, size - 1)
+    p_value, p_if_correlated = (
+        two_sided_tail(difference / error / widening, size - 1)
+        for widening in (factor, max(factor, CORRELATED))
+    )
     return RatioEstimate(
-        n_a=len(a), n_b=len(b), ratio=None, interval=None, p_value=two_sided_tail(difference / error, size - 1),
-        reason=None, needed=PAIRS_LEAST, method=ComparisonMethod.COUNTS, coverage=coverage, more=difference,
+        n_a=len(a), n_b=len(b), ratio=None, interval=None, p_value=p_value, reason=None, needed=PAIRS_LEAST,
+        method=ComparisonMethod.COUNTS, coverage=coverage, more=difference, widening=factor,
         more_interval=Interval(low=difference - half, high=difference + half, coverage=coverage),
+        correlation_known=not tentative, p_if_correlated=p_if_correlated if tentative else None,
     )  # fmt: skip
 
 

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, digamma, fdtr, fdtrc, polygamma
 
-from fslab.stats.autocorrelation import autocorrelation
-from fslab.stats.noise_prior import CommonCorrelation, NoisePrior
+from fslab.stats.autocorrelation import CORRELATED_LEAST, common
+from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.paired import PAIRS_LEAST
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,6 @@ Floats = NDArray[np.float64]
 VARIANCES_LEAST = 3  # fewer independent variances do not show how similar they are
 QUIET_FREEDOM = 4  # fewer trials agree by chance, or because the figure has few digits
 QUIET_ONCE_IN = 10_000  # an error that is small beside that of any level at which comparisons are made
-CORRELATED_LEAST = 10  # blocks; the estimate of a shorter series is mostly its own bias
 _EQUAL = 1e-20
 _ROUNDS = 15
 # The scatter of the variances is taken as its upper confidence limit with this error, from a χ² with one degree of
@@ -70,7 +69,11 @@ def fit(workloads: Sequence[Sequence[Mapping[int, float]]]) -> NoisePrior | None
     rounds = [(cells, _rounds(len(cells))) for cells in usable if len(cells) > 1]
     turns = [_turn(rounds, turn) for turn in range(max((len(own) for _, own in rounds), default=0))]
     noise = _common_noise(turns, sum(len(cells) - 1 for cells, _ in rounds))
-    correlation = _common_autocorrelation(turns, sum(_blocks(cells) for cells, _ in rounds))
+    differences = (
+        np.array([a[block] - b[block] for block in sorted(a.keys() & b.keys())])
+        for a, b in chain.from_iterable(turns)
+    )
+    correlation = common(differences, sum(_blocks(cells) for cells, _ in rounds))
     if noise is None and correlation is None:
         return None
     variance, freedom = noise or (1.0, 0.0)
@@ -117,20 +120,6 @@ def _common_noise(turns: Sequence[Sequence[_Pair]], cells: int) -> tuple[float, 
     most = float(np.mean(scatters)) * (cells - 1) / float(chdtri(cells - 1, 1 - _LIMIT_ERROR))
     excess = most - float(np.mean(by_chance))
     return float(np.exp(np.mean(logarithms))), 2 * _trigamma_inverse(excess) if excess > 0 else inf
-
-
-def _common_autocorrelation(turns: Sequence[Sequence[_Pair]], values: int) -> CommonCorrelation | None:
-    """Return the mean autocorrelation of the differences of all pairs with enough blocks; None without any.
-
-    ``values``: the number of independent ones in these blocks.
-    """
-    found: list[float] = []
-    for a, b in chain.from_iterable(turns):
-        common = sorted(a.keys() & b.keys())
-        differences = np.array([[a[block] - b[block] for block in common]])
-        if len(common) >= CORRELATED_LEAST and differences.var() > _EQUAL:
-            found.append(float(autocorrelation(differences)[0]))
-    return CommonCorrelation(lag1=float(np.mean(found)), values=values) if found else None
 
 
 def _blocks(cells: Sequence[Mapping[int, float]]) -> int:

@@ -57,6 +57,22 @@ class NoisePrior:
         )
 
 
+def of_two_campaigns(one: CommonCorrelation | None, other: CommonCorrelation | None) -> NoisePrior | None:
+    """Return the prior of a comparison without common blocks, of which only the autocorrelation is known: the larger
+    one of both campaigns. None if either has too few blocks to show it."""
+    if one is None or other is None:
+        return None
+    known = CommonCorrelation(lag1=max(one.lag1, other.lag1), values=min(one.values, other.values))
+    return NoisePrior(variance=1.0, freedom=0.0, most=0.0, correlation=known)
+
+
+def fit_correlation(cells: Sequence[Mapping[int, float]]) -> CommonCorrelation | None:
+    """Call :func:`fslab.stats.autocorrelation.of_cells`, and import numpy only now."""
+    from fslab.stats.autocorrelation import of_cells
+
+    return of_cells(cells)
+
+
 def fit_noise(workloads: Sequence[Sequence[Mapping[int, float]]]) -> NoisePrior | None:
     """Call :func:`fslab.stats.moderation.fit`, and import numpy only now."""
     from fslab.stats.moderation import fit

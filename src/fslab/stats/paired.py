@@ -14,10 +14,10 @@ from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.rank_sum import compare_ratio
 from fslab.stats.ratio_estimate import (
     CORRELATED,
-    INDEPENDENCE_LEAST,
     ComparisonMethod,
     RatioEstimate,
     invalid_samples,
+    is_correlation_known,
     no_ratio,
 )
 from fslab.stats.signed_rank import signed_rank_cut
@@ -69,9 +69,14 @@ def compare_blocks(
         return _located(differences, coverage, ranks=True, prior=prior)
     if len(differences) >= PAIRS_LEAST and not tied:
         return _located(differences, coverage, ranks=False, prior=prior)
-    unpaired = compare_ratio([*a.values()], [*b.values()], coverage=coverage)
+    unpaired = compare_ratio(*(in_order(each) for each in (a, b)), coverage=coverage)
     needed = _signed_rank_needs(coverage) if tied else PAIRS_LEAST
     return dataclasses.replace(unpaired, needed=min(needed, unpaired.needed) if tied else needed)
+
+
+def in_order(values: Mapping[int, float]) -> list[float]:
+    """Return values by block in the order of the blocks."""
+    return [values[block] for block in sorted(values)]
 
 
 def takes_ranks(count: int, coverage: float) -> bool:
@@ -89,8 +94,7 @@ def _located(
     sample = np.array([differences])
     found = locate(sample, coverage, ranks=ranks, prior=prior)
     p_if_correlated = None
-    common = prior.correlation if prior is not None else None
-    known = len(differences) >= INDEPENDENCE_LEAST or (common is not None and common.is_known)
+    known = is_correlation_known(len(differences), prior.correlation if prior is not None else None)
     if not known:
         wider = dataclasses.replace(found, widening=np.maximum(found.widening, CORRELATED))
         p_if_correlated = float(p_values(sample, wider, ranks=ranks)[0])

@@ -10,11 +10,20 @@ from math import comb, exp, hypot, isfinite, log, sqrt
 
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
-from fslab.stats.ratio_estimate import RatioEstimate, invalid_samples, no_ratio
+from fslab.stats.noise_prior import CommonCorrelation
+from fslab.stats.ratio_estimate import (
+    CORRELATED,
+    RatioEstimate,
+    invalid_samples,
+    is_correlation_known,
+    no_ratio,
+)
 from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail
 
 
-def compare_ratio(a: Sequence[float], b: Sequence[float], *, coverage: float = 0.95) -> RatioEstimate:
+def compare_ratio(
+    a: Sequence[float], b: Sequence[float], *, coverage: float = 0.95, common: CommonCorrelation | None = None
+) -> RatioEstimate:
     """Return the ratio a/b: Hodges–Lehmann estimate on logarithms, exact Mann–Whitney interval.
 
     The estimate is the (geometric) median of all quotients aᵢ/bⱼ. The interval runs from the c-th smallest to the c-th
@@ -23,7 +32,8 @@ def compare_ratio(a: Sequence[float], b: Sequence[float], *, coverage: float = 0
     the coverage is at least the stated one. Samples of unequal size may differ in their noise, too: then a rank test
     shows differences too often if the smaller one is noisier, so that the interval also contains Welch's (of the means
     of logarithms), and the p-value is the larger one. Sizes 4 and 4 are the smallest equal ones for 95 %; 5 and 5 give
-    c = 3, 96.8 %.
+    c = 3, 96.8 %. Values are in the order of their trials: where they resemble the ones before, as they themselves show
+    or those of other cells (``common``), both intervals are wider (:mod:`fslab.stats.autocorrelation`).
     Source: Hodges & Lehmann, Ann. Math. Statist. 34 (1963) 598; Hollander & Wolfe, *Nonparametric Statistical Methods*,
     2nd ed. 1999, sections 4.1–4.3; Welch, Biometrika 34 (1947) 28.
     """
@@ -32,27 +42,53 @@ def compare_ratio(a: Sequence[float], b: Sequence[float], *, coverage: float = 0
     if reason is not None:
         return no_ratio(len(a), len(b), reason, needed, coverage)
     quotients = sorted(x / y for x in a for y in b)
-    cut = _cut(len(a), len(b), coverage)
-    interval, p_value = None, _p_value(quotients, len(a), len(b))
-    means = None if len(a) == len(b) else _of_means(a, b, coverage)
-    if means is not None:
-        p_value = max(p_value, means[1])
+    ratio, cut = _geometric_median(quotients), _cut(len(a), len(b), coverage)
+    logs = [log(value) for value in a], [log(value) for value in b]
+    known, factor = is_correlation_known(min(len(a), len(b)), common), widening_of_two(*logs, common)
+    means = None if len(a) == len(b) else _of_means(*logs, coverage, factor)
+
+    def tested(widening: float) -> float:
+        # A widened interval excludes 1 if the plain one excludes a point that is nearer to the estimate.
+        nearer = ratio ** (1 - 1 / widening)
+        found = _p_value([quotient / nearer for quotient in quotients], len(a), len(b))
+        welch = None if means is None else _of_means(*logs, coverage, widening)
+        return found if welch is None else max(found, welch[1])
+
+    interval = None
     if cut > 0 and (means is not None or len(a) == len(b)):
         achieved = 1 - 2 * lower_tail(len(a), len(b), cut - 1)
-        low, high = quotients[cut - 1], quotients[-cut]
+        low, high = (ratio * (end / ratio) ** factor for end in (quotients[cut - 1], quotients[-cut]))
         if means is not None:
             low, high = min(low, means[0].low), max(high, means[0].high)
         interval = Interval(low=low, high=high, coverage=achieved)
     return RatioEstimate(
-        n_a=len(a), n_b=len(b), ratio=_geometric_median(quotients), interval=interval,
-        p_value=p_value,
-        reason=None if interval else Reason.TOO_FEW_SAMPLES, needed=needed, coverage=coverage,
+        n_a=len(a), n_b=len(b), ratio=ratio, interval=interval, p_value=tested(factor),
+        reason=None if interval else Reason.TOO_FEW_SAMPLES, needed=needed, coverage=coverage, widening=factor,
+        correlation_known=known, p_if_correlated=None if known else tested(max(factor, CORRELATED)),
     )  # fmt: skip
 
 
-def _of_means(a: Sequence[float], b: Sequence[float], coverage: float) -> tuple[Interval, float] | None:
-    """Return Welch's interval of the ratio of geometric means and its p-value; None for a single value."""
-    (mean_a, error_a), (mean_b, error_b) = (mean_and_error([log(value) for value in each]) for each in (a, b))
+def widening_of_two(a: Sequence[float], b: Sequence[float], common: CommonCorrelation | None) -> float:
+    """Return how much wider the interval of the difference of two independent means must be, because neighbours in each
+    series are correlated: at least 1."""
+    import numpy as np  # takes long to load, and most commands compare nothing
+
+    from fslab.stats.autocorrelation import widening
+
+    factors = [float(widening(np.array([each]), common)[0]) for each in (a, b)]
+    errors = [mean_and_error([*each])[1] for each in (a, b)]
+    plain = hypot(*errors)
+    if not isfinite(plain) or plain == 0:
+        return max(factors)
+    return hypot(*(factor * error for factor, error in zip(factors, errors, strict=True))) / plain
+
+
+def _of_means(
+    a: list[float], b: list[float], coverage: float, widening: float
+) -> tuple[Interval, float] | None:
+    """Return Welch's interval of the ratio of geometric means, wider by a factor, and its p-value, from logarithms;
+    None for a single value."""
+    (mean_a, error_a), (mean_b, error_b) = mean_and_error(a), mean_and_error(b)
     error, apart = hypot(error_a, error_b), mean_a - mean_b
     if not isfinite(error):
         return None
@@ -60,9 +96,9 @@ def _of_means(a: Sequence[float], b: Sequence[float], coverage: float) -> tuple[
         return Interval(low=exp(apart), high=exp(apart), coverage=coverage), float(apart == 0)
     shares = ((error_a / error) ** 4 / (len(a) - 1), (error_b / error) ** 4 / (len(b) - 1))
     freedom = 1 / sum(shares)
-    half = two_sided_quantile(1 - coverage, freedom) * error
+    half = two_sided_quantile(1 - coverage, freedom) * error * widening
     interval = Interval(low=exp(apart - half), high=exp(apart + half), coverage=coverage)
-    return interval, two_sided_tail(apart / error, freedom)
+    return interval, two_sided_tail(apart / error / widening, freedom)
 
 
 def lower_tail(size_a: int, size_b: int, value: int) -> float:

@@ -10,6 +10,7 @@ from math import exp, isfinite, log, sqrt
 
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
+from fslab.stats.noise_prior import CommonCorrelation
 
 # With fewer blocks, estimates of an autocorrelation of 0.5 and of 0 are too similar to distinguish the two.
 INDEPENDENCE_LEAST = 20
@@ -39,7 +40,7 @@ class RatioEstimate:
     by which the interval is wider because trials are correlated with the ones before them. ``more``, ``more_interval``:
     instead of a ratio, the difference a − b of counts, on average of the blocks (:mod:`fslab.stats.counts`).
     ``borrowed``: degrees of freedom that the noise of other cells adds (:mod:`fslab.stats.moderation`).
-    ``correlation_known``: the data show how much trials resemble the ones before. ``p_if_correlated``: of paired
+    ``correlation_known``: the data show how much trials resemble the ones before. ``p_if_correlated``: of
     samples of which this is not known, the p-value of :attr:`interval_if_correlated`.
     """
 
@@ -94,12 +95,18 @@ class RatioEstimate:
     @property
     def interval_if_correlated(self) -> Interval | None:
         """The interval for an autocorrelation of 0.5, if there are too few blocks to estimate it; otherwise None."""
-        known = self.correlation_known or self.n_a >= INDEPENDENCE_LEAST
+        known = self.correlation_known or min(self.n_a, self.n_b) >= INDEPENDENCE_LEAST
         if self.interval is None or self.interval.low <= 0 or known:
             return None
         low, high = log(self.interval.low), log(self.interval.high)
         middle, half = (low + high) / 2, max(1.0, CORRELATED / self.widening) * (high - low) / 2
         return Interval(low=exp(middle - half), high=exp(middle + half), coverage=self.interval.coverage)
+
+
+def is_correlation_known(blocks: int, common: CommonCorrelation | None) -> bool:
+    """Return whether so many blocks, or the ``common`` values of all cells, show how much trials resemble the ones
+    before."""
+    return blocks >= INDEPENDENCE_LEAST or (common is not None and common.is_known)
 
 
 def invalid_samples(a: Sequence[float], b: Sequence[float]) -> Reason | None:
