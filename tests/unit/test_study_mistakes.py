@@ -181,6 +181,46 @@ def test_each_mistake_has_its_message(change: tuple[str, str], expected: str) ->
 
 
 @pytest.mark.parametrize(
+    ("filesystem", "size", "fill", "expected"),
+    [
+        ("btrfs", "300m", "70%", None),
+        (
+            "btrfs",
+            "300m",
+            "80%",
+            "btrfs cannot be filled to 80%, only to about 75%, and medium 'fast' of stack 'fs' has",
+        ),
+        ("btrfs, mkfs_options: -m single", "300m", "80%", None),
+        (
+            "btrfs",
+            "512m",
+            "90%",
+            "btrfs cannot be filled to 90%, only to about 85%, and medium 'fast' of stack 'fs' has",
+        ),
+        ("btrfs", "1g", "90%", None),
+        ("xfs", "300m", "1%", "an empty xfs is filled to 7%, not to 1%, and medium 'fast' of stack 'fs' has"),
+        ("xfs", "300m", "90%", None),
+        ("ext4", "300m", "[1%, 90%]", None),
+    ],
+)
+def test_a_file_system_that_cannot_be_filled_is_foreseen(
+    filesystem: str, size: str, fill: str, expected: str | None
+) -> None:
+    """As seen: btrfs of 300 MiB reached 74 %, of 512 MiB 83 %; an empty XFS of 300 MiB was in use to 7 %."""
+    text = f"""\
+title: t
+media: {{fast: {{type: ram, size: {size}}}}}
+stacks:
+  fs: {{medium: fast, fill: {fill}, filesystem: {filesystem}}}
+workloads: {{rw: {{tool: fio, rw: write, size: 8m}}}}
+"""
+    if expected is None:
+        load_text(text, "s.yaml")
+        return
+    assert mistakes(text) == [f"4: stacks.fs.fill: {expected} {size.removesuffix('m')} MiB"]
+
+
+@pytest.mark.parametrize(
     ("change", "expected"),
     [
         (("[ext4, xfs]", "[ext4, xfs]\n    tuning: {io_schedule: [none, bfq]}"),

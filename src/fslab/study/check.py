@@ -231,6 +231,7 @@ class _Use:
         size_bytes = parsed.usable_bytes(planned.size_bytes)
         if self.stack.filesystem is not None:
             self._check_smallest(FILESYSTEMS.get(self.stack.filesystem), size_bytes)
+            self._check_fill(FILESYSTEMS.get(self.stack.filesystem), size_bytes)
         size_bytes = int(size_bytes * (1 - self.stack.filled))
         held_bytes = size_bytes
         if planned.holds_bytes is not None and planned.holds_bytes < planned.size_bytes:
@@ -257,6 +258,20 @@ class _Use:
             told = " with geometry 'aligned'" if least_bytes > driver.min_size_bytes else ""
             needed = f"{driver.name} needs at least {format_size(least_bytes)}{told}"
             self._add("filesystem", f"{needed}, {self._room(size_bytes)}")
+
+    def _check_fill(self, driver: FileSystem, size_bytes: int) -> None:
+        """Check that the file system, as mkfs makes it without options, can be filled to the share."""
+        share = self.stack.filled
+        if not share or self.stack.mkfs_options or LAYOUTS.get(self.stack.layout).filesystems is not None:
+            return
+        least, most = driver.used_bytes / size_bytes, 1 - driver.unfilled_bytes / size_bytes
+        room = self._room(size_bytes)
+        if share > most + content.PRECISION:
+            self._add(
+                "fill", f"{driver.name} cannot be filled to {share:.0%}, only to about {most:.0%}, {room}"
+            )
+        if share < least - content.PRECISION:
+            self._add("fill", f"an empty {driver.name} is filled to {least:.0%}, not to {share:.0%}, {room}")
 
     def _check_space(self, name: str, spec: WorkloadSpec, size_bytes: int, held_bytes: int) -> None:
         """Check the space for files: on the file system, and in the less that its medium holds, beside what mkfs

@@ -102,7 +102,8 @@ class FileSystem(ABC):
     helper. ``kernels``: the Linux versions that have it. ``switches``: the options that enable features which ``fslab
     features`` finds missing by default.
 
-    ``made``: what its mkfs writes without options (``made_with``).
+    ``made``: what its mkfs writes without options (``made_with``). ``used_bytes``: in use when it is empty, at least.
+    ``unfilled_bytes``: that files cannot take, at least.
 
     ``module``: what installs its kernel module, where Linux itself does not have it. ``limits_before``: the version of
     its first tool since which ``limits`` no longer hold.
@@ -136,6 +137,8 @@ class FileSystem(ABC):
     min_size_bytes: ClassVar[int]
     fair_size_bytes: ClassVar[int | None] = None
     made: ClassVar[Made] = Made()
+    used_bytes: ClassVar[int] = 0
+    unfilled_bytes: ClassVar[int] = 0
     limits: ClassVar[Limits] = Limits()
     limits_before: ClassVar[str | None] = None
     module: ClassVar[Tool | None] = None

@@ -19,6 +19,9 @@ class Btrfs(FileSystem):
     tools = (Tool(program="mkfs.btrfs", package="btrfs-progs"),)
     mount_type = "btrfs"
     log_prefixes = ("BTRFS", "btrfs")
+    unfilled_bytes = (
+        76 << 20
+    )  # chunks of metadata and of the system, twice; seen: 76 MiB of 128 MiB, 86 of 512
     min_size_bytes = 128 << 20  # for less, mkfs.btrfs refuses separate data and metadata with DUP
     # On a small volume, reservations of metadata space force early commits. Measured with 10,000 small files: on 1 GB,
     # 3.7 bytes written to the device per byte of data, and 168 flushes; on 6 GB, 1.4 bytes and 10 flushes.
