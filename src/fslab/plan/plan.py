@@ -18,7 +18,7 @@ from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.media import MediumPlan
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.study.model import Study
-from fslab.workloads import parsed
+from fslab.workloads import DISK_BYTES_PER_S, parsed
 
 # Attach, mkfs, two mounts, cache drop, flush and detach: 0.3 s, measured on ext4, xfs and btrfs in memory, plus a
 # margin for slower media.
@@ -157,7 +157,11 @@ def trial_s(cell: Cell) -> float:
     machine = MACHINES.get(cell.stack.machine.type)
     slowdown = machine.emulated_factor if here().emulated(cell.stack.machine) else 1.0
     workload, stack = parsed(cell.workload), parsed_stack(cell.stack)
-    work_s = max(workload.expected_s(), workload.waits() * stack.medium.seek_s(stack.medium_options))
+    moved_s = workload.moved_bytes() * (
+        1 / (stack.medium.bytes_per_s or DISK_BYTES_PER_S) - 1 / DISK_BYTES_PER_S
+    )
+    waits_s = workload.waits() * stack.medium.seek_s(stack.medium_options)
+    work_s = max(workload.expected_s() + moved_s, waits_s)
     return slowdown * (work_s + OVERHEAD_S + machine.trial_s) + _made_s(cell)
 
 

@@ -50,6 +50,7 @@ log = logging.getLogger("fslab.outcome")
 # Raised when parts of a document are not of the documented type.
 NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 P = TypeVar("P", bound=Parameters)
+DISK_BYTES_PER_S = 200e6  # of a disk whose speed is not known, for the estimate of a plan
 
 
 class Workload(ABC, Generic[P]):
@@ -98,6 +99,10 @@ class Workload(ABC, Generic[P]):
     @abstractmethod
     def expected_s(self, parameters: P) -> float:
         """Return a rough duration of prepare and run, for the plan's estimate."""
+
+    def moved_bytes(self, parameters: P) -> float:  # noqa: ARG002
+        """Return the bytes for which ``expected_s`` counts the time that a disk takes at DISK_BYTES_PER_S."""
+        return 0.0
 
     def waits(self, parameters: P) -> float:
         """Return how many requests of a fixed amount of work wait for the disk one after the other, at random places;
@@ -283,6 +288,9 @@ class ParsedWorkload(Generic[P]):
 
     def expected_s(self) -> float:
         return self.tool.expected_s(self.parameters)
+
+    def moved_bytes(self) -> float:
+        return self.tool.moved_bytes(self.parameters)
 
     def waits(self) -> float:
         return self.tool.waits(self.parameters)

@@ -13,7 +13,7 @@ from fslab.abilities import Ability, Needs
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_size
-from fslab.workloads import Commands, Job, Reading, ToolOutput, Traits, Workload
+from fslab.workloads import DISK_BYTES_PER_S, Commands, Job, Reading, ToolOutput, Traits, Workload
 from fslab.workloads._bonnie_line import fields, latency_ns, number
 from fslab.workloads._bonnie_parameters import FILES_UNIT, MIB, BonnieParameters
 
@@ -21,7 +21,6 @@ _KIB = 1024
 _BYTEWISE_BYTES = 3 * MIB  # DefaultByteIO of bonnie.h
 _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024
-_GUESSED_BYTES_PER_S = 200e6
 _GUESSED_FILES_PER_S = 15e3
 _TOO_SHORT = "too short to measure (bonnie++ needs 0.5 s per test)"
 # With less work, a test takes less than one second. Below half a second, bonnie++ reports nothing.
@@ -186,7 +185,10 @@ class Bonnie(Workload[BonnieParameters]):
         """Estimate the duration: the large file is transferred four times, each small file is accessed six times."""
         seeks_s = _SEEKS_S if parameters.size_bytes else 0.0
         files_s = 6 * parameters.files / _GUESSED_FILES_PER_S
-        return 4 * parameters.size_bytes / _GUESSED_BYTES_PER_S + seeks_s + files_s
+        return self.moved_bytes(parameters) / DISK_BYTES_PER_S + seeks_s + files_s
+
+    def moved_bytes(self, parameters: BonnieParameters) -> float:
+        return 4 * parameters.size_bytes
 
 
 def _user() -> tuple[str, ...]:

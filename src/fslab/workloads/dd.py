@@ -19,6 +19,7 @@ from fslab.system.tool_messages import one_line
 from fslab.system.tools import Tool
 from fslab.units import SomeSize, Unit, parse_size
 from fslab.workloads import (
+    DISK_BYTES_PER_S,
     Commands,
     Job,
     Parameters,
@@ -33,7 +34,6 @@ from fslab.workloads import (
 
 FILE = "fslab.dd"
 _PREPARE_BS = "bs=1M"
-_GUESSED_BYTES_PER_S = 200e6
 _GUESSED_REQUESTS_PER_S = 500e3
 _LEAST_BYTES = 4 << 20
 # coreutils 9.1: "1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s"; no parentheses below 1 kB.
@@ -164,9 +164,15 @@ class Dd(Workload[DdParameters]):
 
     def expected_s(self, parameters: DdParameters) -> float:
         """Estimate the duration from the size. A file that is read is written first."""
-        passes = 2 if parameters.op == "read" else 1
-        moving_s = parameters.total_bytes / _GUESSED_BYTES_PER_S
-        return passes * max(moving_s, parameters.count / _GUESSED_REQUESTS_PER_S)
+        requests_s = _passes(parameters) * parameters.count / _GUESSED_REQUESTS_PER_S
+        return max(self.moved_bytes(parameters) / DISK_BYTES_PER_S, requests_s)
+
+    def moved_bytes(self, parameters: DdParameters) -> float:
+        return _passes(parameters) * parameters.total_bytes
+
+
+def _passes(parameters: DdParameters) -> int:
+    return 2 if parameters.op == "read" else 1
 
 
 def _blocks(parameters: DdParameters) -> tuple[str, str]:

@@ -17,13 +17,12 @@ from fslab.record import Metric
 from fslab.system.tool_messages import reports_full_disk
 from fslab.system.tools import Tool
 from fslab.units import Unit
-from fslab.workloads import Commands, Job, Reading, Switchable, ToolOutput, Traits, Workload
+from fslab.workloads import DISK_BYTES_PER_S, Commands, Job, Reading, Switchable, ToolOutput, Traits, Workload
 from fslab.workloads import _iozone_engine as engine
 from fslab.workloads._iozone_parameters import KIB, TESTS, IozoneParameters, label
 
 FILE = "fslab.iozone"
 # Only for the estimate of a plan.
-_GUESSED_BYTES_PER_S = 200e6
 _LEAST_BYTES = 1 << 20
 _PROCESSES_S = 3.4  # IOzone sleeps this long per test with several processes: 20.3 s in six tests of 8 MiB
 _ROW = re.compile(r"^ +(\d+) +(\d+) +(\d[\d ]*)$", re.MULTILINE)
@@ -139,11 +138,16 @@ class Iozone(Workload[IozoneParameters]):
 
     def expected_s(self, parameters: IozoneParameters) -> float:
         """Estimate the duration: each test transfers its file once in each round, if all are needed."""
-        passes = len(_tests(parameters)) + (0 not in parameters.groups)
-        moved = parameters.size_bytes * parameters.threads * passes
         sleeps = parameters.threads > 1 and parameters.program == "iozone"
-        once = moved / _GUESSED_BYTES_PER_S + (passes * _PROCESSES_S if sleeps else 0.0)
-        return once * parameters.most_rounds
+        slept_s = _passes(parameters) * _PROCESSES_S * parameters.most_rounds if sleeps else 0.0
+        return slept_s + self.moved_bytes(parameters) / DISK_BYTES_PER_S
+
+    def moved_bytes(self, parameters: IozoneParameters) -> float:
+        return parameters.size_bytes * parameters.threads * _passes(parameters) * parameters.most_rounds
+
+
+def _passes(parameters: IozoneParameters) -> int:
+    return len(_tests(parameters)) + (0 not in parameters.groups)
 
 
 def _tests(parameters: IozoneParameters) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Trai
 DIRECTORY = "fslab.shell"
 _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024
-_GUESSED_PER_S = 600.0
+_GUESSED_PER_S = 1500.0
 _LEAST_FILES = 100
 # $1: number of files, $2: bytes of a file, $3: the directory, $4: 1 to flush at the end. Only the command is a separate
 # process: test, arithmetic and echo are built into sh. The last line of the output is the number of iterations.

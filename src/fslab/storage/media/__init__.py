@@ -70,7 +70,7 @@ class Medium(ABC, Generic[O]):
 
     ``image``: it is a file that fslab created, which can be plugged into a guest. ``formatted``: a file system is made
     on it. ``tools``: the programs that it runs. ``profiles``: the disks that it can model, each with its figures and
-    their source.
+    their source. ``bytes_per_s``: about how fast files are read and written on it; None if unknown.
     """
 
     name: str
@@ -79,6 +79,7 @@ class Medium(ABC, Generic[O]):
     image: ClassVar[bool] = False
     tools: ClassVar[tuple[Tool, ...]] = ()
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    bytes_per_s: ClassVar[float | None] = None
     formatted: ClassVar[bool] = True
     Options: type[O]
 

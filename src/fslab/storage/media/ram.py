@@ -31,6 +31,7 @@ class Ram(_image.ImageMedium[RamOptions]):
     """An image file in memory. Each image has its own tmpfs."""
 
     summary = "RAM disk: image file in memory, through a loop device"
+    bytes_per_s = 900e6  # seen in 122 trials of dd: writes with fsync, and reads
     Options = RamOptions
 
     def plan(self, options: RamOptions, site_images: Path) -> MediumPlan:  # noqa: ARG002
