@@ -24,7 +24,7 @@ MACHINES, BLOCKS, SPREADS = (5, 20), (4, 10), (0.0, 0.1, 0.3)
 NOISE = 0.1  # standard deviation of the logarithm of one quotient of two trials, each with a CoV of 7 %
 
 
-COMMAND = "python benches/fleet_rule.py --write docs/simulations.md"
+COMMAND = "benches/fleet_rule.py"
 HEAD = [
     "machines",
     "blocks",

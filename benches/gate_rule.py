@@ -38,7 +38,7 @@ SIDE = Side(
     kernels=(),
     machines=(),
 )
-COMMAND = "python benches/gate_rule.py --write docs/simulations.md"
+COMMAND = "benches/gate_rule.py"
 HEAD = [
     "CoV", "AR", "trials each", "campaigns shift by", "fails without a change %", "the same, any difference %",
     "lines left unsure %", "one line slower by 7 % found %", "10 %", "15 %",

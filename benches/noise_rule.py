@@ -25,7 +25,7 @@ from benches.simulations_page import main, table
 
 from fslab.stats.moderation import fit, moderated
 
-COMMAND = "python benches/noise_rule.py --write docs/simulations.md"
+COMMAND = "benches/noise_rule.py"
 LEVELS = (0.05, 0.002)
 PAIRS = 40  # compared pairs of cells in each simulated campaign
 Floats = NDArray[np.float64]

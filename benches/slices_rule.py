@@ -31,7 +31,7 @@ BUDGETS = (5, 12)  # rounds; the first look is after three
 BETWEEN = 0.05
 SLICE_SD = 0.5  # of the logarithm of a slice's rate, beside four processes that compute
 Noise = Callable[[np.random.Generator, tuple[int, ...]], Floats]
-COMMAND = "python benches/slices_rule.py --write docs/simulations.md"
+COMMAND = "benches/slices_rule.py"
 
 
 def independent(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:

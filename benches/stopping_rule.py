@@ -45,7 +45,7 @@ TIE_SPREADS = (0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1)
 LOOKS = Looks(first=FIRST, most=MOST)
 LATE = Looks(first=20, most=MOST)
 MEMORY = MediumSpec(name="memory", type="ram")
-COMMAND = "python benches/stopping_rule.py --write docs/simulations.md"
+COMMAND = "benches/stopping_rule.py"
 Flags = NDArray[np.bool_]
 
 

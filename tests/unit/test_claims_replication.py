@@ -46,7 +46,7 @@ def page(**more: object) -> replication.ReplicationPage:
 
 def test_a_row_has_what_was_printed_and_what_is_here_of_the_same_part() -> None:
     first, second, third = page().rows
-    assert (first.printed, first.supported) == ("xfs / ext4 0.80 (table II)", "contradicted")
+    assert (first.printed, first.supported) == ("0.80 (table II)", "contradicted")
     assert first.here == "xfs / ext4 is 2.00 (1.90–2.11) (w)"
     assert (first.verdict, first.said) == (ClaimVerdict.REPLICATED, "replicated")
     assert second.said == "open: at the limit (within 10 % of it)"

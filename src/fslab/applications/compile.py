@@ -51,7 +51,7 @@ value unit_{unit}_{function}(value a, value b) {{
 
 class CompileLoad(StepLoad):
     """build: `make --jobs`, which runs gcc for each source and links a program; rebuild: the same after 1 % of the
-    sources have changed; clean: `make clean`. Afterwards the program must contain each source in its last version."""
+    sources changed; clean: `make clean`. Afterwards the program must contain each source's last version."""
 
     known = ("build", "rebuild", "clean")
     writing = frozenset({"build", "rebuild", "clean"})

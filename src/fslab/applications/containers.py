@@ -27,16 +27,15 @@ _LEAST_FILES = 100
 
 
 class ContainersLoad(StepLoad):
-    """What `docker` and `podman` do with their overlay drivers, without the engine, its network and its checksums. The
-    image has a base layer of `files` files and `layers` layers above it, each of which adds, replaces and deletes
-    (whiteouts) 5 % as many: the container sees `files` files. load, as in `docker load`: `tar --extract` of each layer
-    into a directory of its own, from archives that are not compressed and lie on the same file system; start: mount an
-    overlayfs of all layers with an empty directory on top for the container, and read all files with `grep -r`; write:
-    mount it and append a line to each of `appends` files, which the kernel first copies into the container's directory:
-    by a reflink if the file system can, otherwise it copies the data and syncs each copy; prune, as in `docker system
-    prune --all`: `rm -r` of the container and of all layers. start and write find in memory what earlier steps have
-    read and written; as a step of its own (`steps: start`) they read it from the disk. Before prune, each file that the
-    container sees is compared with what the layers say."""
+    """What `docker` and `podman` do with their overlay drivers, without engine, network and checksums. Above a base
+    layer of `files` files lie `layers` layers, each of which adds, replaces and deletes (whiteouts) 5 % as many: the
+    container sees `files` files. load, as in `docker load`: `tar --extract` of each layer into a directory, from
+    uncompressed archives on the same file system; start: mount an overlayfs of all layers with an empty directory on
+    top, and read all files with `grep -r`; write: mount it and append a line to each of `appends` files, which the
+    kernel first copies to the top: by a reflink if the file system can, else the data, with a sync of each copy; prune,
+    as in `docker system prune --all`: `rm -r` of everything. start and write find in memory what earlier steps read and
+    wrote; as a step of its own (`steps: start`) they read from the disk. Before prune, each file that the container
+    sees is compared with the layers."""
 
     known = ("load", "start", "write", "prune")
     writing = frozenset({"load", "write", "prune"})

@@ -39,9 +39,9 @@ _OWN = {
 
 
 class GitLoad(Records):
-    """A transaction is `git add` and `git commit` of one changed file; `git status`; `git checkout` of the other one of
-    two branches, which differ in every tenth file; or `git clone` of the repository, without links, and the removal of
-    the clone. Afterwards `git fsck`, `git status` and the commits of the branch decide whether the trial is valid."""
+    """A transaction is `git add` and `git commit` of one changed file; `git status`; `git checkout` of the other of two
+    branches, which differ in every tenth file; or `git clone` without links, and the removal of the clone. Afterwards
+    `git fsck`, `git status` and the branch's commits decide whether the trial is valid."""
 
     laid_out = frozenset({"operation", "files", "size"})
 

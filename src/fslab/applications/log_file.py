@@ -25,10 +25,10 @@ _WRITE_S = 0.002  # an append, and the marks that record its start and end
 
 
 class LogFileLoad(Records):
-    """A transaction is one write(2) at the end of the log, then fdatasync(2) if `sync` says so, then a pause. The
-    latency includes the pause. Afterwards all records are read, and must be as written. The log of etcd:
-    `{tool: log-file, sync: fdatasync, segment: 64m}`, with a `size` of about 2 KiB; its metric for the latency is
-    `etcd_disk_wal_fsync_duration_seconds`, and its documentation demands a p99 below 10 ms."""
+    """A transaction is one write(2) at the end of the log, fdatasync(2) if `sync` says so, and a pause, which the
+    latency includes. Afterwards all records must be as written. The log of etcd: `{tool: log-file, sync: fdatasync,
+    segment: 64m}`, with a `size` of about 2 KiB; its metric is `etcd_disk_wal_fsync_duration_seconds`, its
+    documentation demands a p99 below 10 ms."""
 
     sync: Literal["none", "fdatasync"] = setting(
         "none", "what makes a record durable: fdatasync(2) after each, or nothing"

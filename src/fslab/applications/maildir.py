@@ -38,8 +38,8 @@ _MESSAGE_BYTES = 6 << 10  # the unused part of the last block, an inode, a name
 
 
 class MaildirLoad(Records):
-    """A transaction is the delivery of one message, or what `operation` says. Afterwards all messages are read,
-    and must be as delivered; no others may be there."""
+    """A transaction is the delivery of one message, or what `operation` says. Afterwards all messages, and no others,
+    must be as delivered."""
 
     laid_out = frozenset({"operation", "messages", "size"})
 

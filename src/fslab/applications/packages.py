@@ -31,10 +31,10 @@ Description: files of a test
 
 
 class PackagesLoad(StepLoad):
-    """unpack: `dpkg --unpack` of all packages; upgrade: the same with packages in which every file has other contents;
-    remove: `dpkg --purge`. dpkg syncs each file before it renames it, and its database for each package; with
-    `unsafe_io: yes` only the database (`--force-unsafe-io`). The packages are not compressed, have no scripts, and lie
-    on the same file system. Afterwards each file is compared with the packages' source."""
+    """unpack: `dpkg --unpack` of all packages; upgrade: the same with other contents in every file; remove: `dpkg
+    --purge`. dpkg syncs each file before it renames it, and its database for each package; with `unsafe_io: yes` only
+    the database (`--force-unsafe-io`). Packages are uncompressed, without scripts, on the same file system. Afterwards
+    each file is compared with its source."""
 
     known = ("unpack", "upgrade", "remove")
     writing = frozenset(known)

@@ -37,10 +37,10 @@ _LEAST_PIECES, _MOST_PIECES = 4, 10_000_000
 
 
 class RecorderLoad(Records):
-    """A transaction is one write(2) of a piece to the segment of the next stream, with the sync that `sync` asks for
-    then. The first piece of a segment makes the segment, and deletes the oldest one if there are more than `keep`.
-    Afterwards all kept segments are read, and must be as written; no others may be left. Without a sync, a store that
-    is smaller than the dirty pages that the kernel allows is measured in memory."""
+    """A transaction is one write(2) of a piece to the segment of the next stream, with the sync that `sync` asks for.
+    The first piece of a segment makes it, and deletes the oldest if there are more than `keep`. Afterwards the kept
+    segments, and no others, must be as written. Without a sync, a store smaller than the dirty pages that the kernel
+    allows is measured in memory."""
 
     sync: Literal["no", "segment", "interval", "each"] = setting(
         "no",

@@ -39,10 +39,10 @@ _PLAIN = {**_UNCHANGED, "aof-use-rdb-preamble": "no"}
 
 
 class RedisLoad(Records):
-    """Clients set keys, each after the reply to the one before, on a Redis server that fslab starts for the trial, as
-    the user `nobody`, with a socket in the trial's directory and no port. The server has its default settings, except
-    that it writes only the append-only file. The clients need about as much CPU as the server. Afterwards a new server
-    loads the file: each key must have the last value that was acknowledged, and `redis-check-aof` must find nothing."""
+    """Clients set keys, each after the reply to the one before, on a Redis server of the trial's own, as the user
+    `nobody`, with a socket and no port. It has the default settings, but writes only the append-only file. The clients
+    need about as much CPU. Afterwards a new server loads the file: each key must have the last acknowledged value, and
+    `redis-check-aof` must find nothing."""
 
     laid_out = frozenset({"keys", "clients", "size"})
 

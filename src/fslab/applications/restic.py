@@ -17,11 +17,10 @@ _FILES_PER_DIRECTORY = 100
 
 
 class ResticLoad(StepLoad):
-    """backup: the first `restic backup`; unchanged: again; changed: again, after `share` of the files did.
-    restore: `restic restore latest`; prune: `restic forget --keep-last 1 --prune`. The contents are random:
-    nothing is compressed, or found twice. Each command derives a key from the password, in half a second:
-    choose `files` and `size` so that steps take much longer. Afterwards `restic check --read-data` reads the
-    repository, and each restored file is compared with the tree."""
+    """backup: the first `restic backup`; unchanged: again; changed: again, after `share` of the files did. restore:
+    `restic restore latest`; prune: `restic forget --keep-last 1 --prune`. The contents are random: nothing is
+    compressed, or found twice. Each command derives a key in half a second: let steps take much longer. Afterwards
+    `restic check --read-data` reads the repository, and restored files are compared with the tree."""
 
     known = (*_BACKUPS, "restore", "prune")
     reading = writing = frozenset(known)

@@ -42,10 +42,9 @@ _SIGMAS = 6
 
 class RocksdbLoad(Records):
     """`db_bench`, with its default options. A transaction is one operation of a thread, on a random key; those of the
-    thread that writes in `readwhilewriting` are not counted. The percentiles are those of db_bench's histogram.
-    Afterwards all keys and the sizes of their values are read: the trial is valid if they are right. Debian's db_bench
-    is built with assertions: do not compare its figures with other databases. `tool: crash` does not run it, because no
-    program of RocksDB's tells when a synced write is acknowledged."""
+    writing thread of `readwhilewriting` are not counted. Percentiles are of db_bench's histogram. Afterwards all keys
+    and the sizes of their values must be right. Debian's db_bench has assertions: do not compare it with other
+    databases. `tool: crash` does not run it: no program of RocksDB's tells when a synced write is acknowledged."""
 
     laid_out = frozenset({"operation", "keys", "size"})
 

@@ -13,10 +13,10 @@ _SOURCE, _COPY = "source", "copy"
 
 
 class RsyncLoad(trees.TreeLoad):
-    """`rsync --archive --delete` of a tree to another directory of the same file system. first: there is no copy yet;
+    """`rsync --archive --delete` of a tree to another directory of the file system. first: there is no copy yet;
     unchanged: rsync only compares names, sizes and times; changed: 1 % of the files have other contents, which rsync
     copies as a whole. After first, the next steps find names and inodes in memory; as a step of its own (`steps:
-    unchanged`) it reads them from the disk. Afterwards each file of the copy is compared with the source."""
+    unchanged`) it reads them from the disk. Afterwards each file is compared with the source."""
 
     known = ("first", "unchanged", "changed")
     writing = frozenset({"first", "changed"})

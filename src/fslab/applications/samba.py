@@ -38,11 +38,10 @@ _RATES = {"upload": 1000.0, "download": 2000.0, "list": 100.0, "serve": 500.0}
 
 
 class SambaLoad(Records):
-    """A transaction is the upload of one new file, or what `operation` says, by one smbclient(1) that is connected to
-    smbd(8) all the time. Both run as the user `nobody`, and talk over a loopback that nothing else reaches. smbd keeps
-    its databases in memory. Afterwards all files are compared with what was uploaded; no others may be there. smbclient
-    itself never asks for a flush: only `sync_always` syncs. Debian's package `samba` also starts a server of the
-    machine, which is not used: `systemctl disable --now smbd nmbd`."""
+    """A transaction is the upload of one new file, or what `operation` says, by one smbclient(1) that stays connected
+    to smbd(8). Both run as the user `nobody`, over a loopback of their own. smbd keeps its databases in memory.
+    Afterwards all files, and no others, must be as uploaded. smbclient never asks for a flush: only `sync_always`
+    syncs. Debian's package `samba` also starts a server, which is not used: `systemctl disable --now smbd nmbd`."""
 
     laid_out = frozenset({"operation", "files", "size"})
 

@@ -42,9 +42,8 @@ _COUNTER = "CREATE TABLE counter (last INTEGER)"
 
 
 class SqliteLoad(Records):
-    """One connection. A transaction inserts `batch` rows and updates a counter, or reads `range` rows from a random
-    row on. Afterwards SQLite's `integrity_check`, and the number and the contents of the rows, decide whether the trial
-    is valid."""
+    """One connection. A transaction inserts `batch` rows and updates a counter, or reads `range` rows from a random one
+    on. Afterwards `integrity_check`, and number and contents of the rows, decide whether the trial is valid."""
 
     laid_out = frozenset({"journal_mode", "rows", "size"})
 

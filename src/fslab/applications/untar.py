@@ -12,10 +12,10 @@ _ARCHIVE, _TREE = "archive.tar", "tree"
 
 
 class UntarLoad(trees.TreeLoad):
-    """unpack: `tar --extract` of an archive that is not compressed, on the same file system; walk: `grep -r`, which
-    opens and reads every file; remove: `rm -r`. The files are text, sized and spread over directories as Linux'
-    sources. After unpack, walk reads from the page cache if the tree fits there; with `steps: walk` from the disk.
-    Afterwards each file is compared with the archive's source."""
+    """unpack: `tar --extract` of an uncompressed archive on the same file system; walk: `grep -r`, which reads every
+    file; remove: `rm -r`. The files are spread over directories as Linux' sources. After unpack, walk reads from the
+    page cache if the tree fits there; with `steps: walk` from the disk. Afterwards each file is compared with its
+    source."""
 
     known = ("unpack", "walk", "remove")
     writing = frozenset({"unpack", "remove"})

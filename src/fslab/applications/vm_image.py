@@ -39,10 +39,10 @@ _CLUSTERS = {1 << bit for bit in range(12, 22)}
 
 
 class VmImageLoad(Records):
-    """`qemu-io` writes blocks of `size` to random places of an image that `qemu-img` has made, or reads them. A
-    transaction is `batch` writes, one after the other, and a flush, as a guest sends it for fsync(2); or one read.
-    Afterwards `qemu-img check` and the contents of the whole image decide whether the trial is valid. Both programs run
-    as the user `nobody`. Compare images on btrfs also with `attributes: C` of the stack (nodatacow)."""
+    """`qemu-io`, as the user `nobody`, writes blocks of `size` to random places of an image of `qemu-img`, or reads
+    them. A transaction is `batch` writes and a flush, as a guest sends it for fsync(2); or one read. Afterwards
+    `qemu-img check` and the whole contents decide whether the trial is valid. On btrfs, compare also with `attributes:
+    C` of the stack (nodatacow)."""
 
     laid_out = frozenset({"operation", "format", "preallocation", "cluster_size", "image", "size"})
 

@@ -76,7 +76,8 @@ def _remarks(finding: PartFinding, margin: float | None) -> Iterator[str]:
     elif finding.verdict is ClaimVerdict.OPEN:
         yield f"needs {finding.bound}"
     elif verdict_of(finding) in {ClaimVerdict.TIE, ClaimVerdict.OPPOSITE}:
-        yield f"claimed {finding.bound}; the difference is below {share_words(margin)}"
+        below = "" if margin is None else f"; the difference is below {share_words(margin)}"
+        yield f"claimed {finding.bound}{below}"
     elif finding.verdict is ClaimVerdict.SMALL:
         yield f"a difference below {share_words(margin)}"
     elif finding.verdict not in {ClaimVerdict.HOLDS, ClaimVerdict.REPLICATED} and finding.unmet is None:

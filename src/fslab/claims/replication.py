@@ -88,12 +88,13 @@ def rows_of(verdicts: Verdicts) -> tuple[ReplicationRow, ...]:
 
 def _row(claim: EvaluatedClaim, answer: ClaimAnswer) -> ReplicationRow:
     finding = _leading(answer)
+    here = finding_words(finding) if finding else answer.words
     return ReplicationRow(
         id=claim.id,
         says=claim.says,
-        printed=_printed(claim.published, finding),
+        printed=_printed(claim.published, finding, here),
         supported=VERDICT_NAMES.get(claim.published.verdict, NONE) if claim.published else NONE,
-        here=finding_words(finding, answer.margin) if finding else answer.words,
+        here=here,
         verdict=answer.verdict,
         said=claim_verdict_words(answer, printed=False),
         note=claim.note,
@@ -111,8 +112,8 @@ def _leading(answer: ClaimAnswer) -> PartFinding | None:
     return min(alike, key=lambda one: one.margin if one.margin is not None else 0.0, default=None)
 
 
-def _printed(published: ClaimAnswer | None, leading: PartFinding | None) -> str:
-    """Return the printed figure of the same part, in each table that has it."""
+def _printed(published: ClaimAnswer | None, leading: PartFinding | None, here: str) -> str:
+    """Return the printed figure of the same part, in each table that has it; of what, unless ``here`` says that."""
     if published is None or not published.findings:
         return NONE
     same = [
@@ -122,11 +123,12 @@ def _printed(published: ClaimAnswer | None, leading: PartFinding | None) -> str:
         and (one.what, one.where, one.bound) == (leading.what, leading.where, leading.bound)
     ]
     known = [one for one in same or published.findings[:1] if one.value is not None]
-    return "; ".join(dict.fromkeys(_figure(one) for one in known)) or NONE
+    return "; ".join(dict.fromkeys(_figure(one, here) for one in known)) or NONE
 
 
-def _figure(one: PartFinding) -> str:
-    return f"{one.what} {figure_words(one)}" + (f" (table {one.table})" if one.table else "")
+def _figure(one: PartFinding, here: str) -> str:
+    of = "" if f"{one.what} is " in here else f"{one.what} "
+    return f"{of}{figure_words(one)}" + (f" (table {one.table})" if one.table else "")
 
 
 def lines(page: ReplicationPage) -> Iterator[str]:
@@ -139,9 +141,11 @@ def lines(page: ReplicationPage) -> Iterator[str]:
     columns = ("claim", *columns, "here", "verdict")
     yield from _conditions(page.conditions)
     yield from (f"| | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}")
+    first = {row.here: row.id for row in reversed(page.rows)}
     for row in page.rows:
         printed = (row.printed, row.supported) if page.has_printed else ()
-        fields = (row.id, row.says, *printed, row.here, f"{SIGN[row.verdict]} {row.said}")
+        here = row.here if first[row.here] == row.id else f"as {first[row.here]}"
+        fields = (row.id, row.says, *printed, here, f"{SIGN[row.verdict]} {row.said}")
         yield f"| {' | '.join(map(as_markdown, fields))} |"
     yield ""
     yield from _reasons(page)

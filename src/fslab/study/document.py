@@ -55,6 +55,8 @@ Every key of a study file. The [tutorial](tutorial.md) shows how to write one.
   own directory or below; `--allow-path DIRECTORY` allows others. Their text is stored with the results; a resumed
   campaign uses it, even if the file has changed.
 - `fslab schema` prints a JSON Schema for completion in an editor.
+
+Numbers are whole unless a table says *number*.
 """
 WARNINGS = f"""\
 # Warnings
@@ -268,8 +270,10 @@ def _words(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     if "const" in value:
         return f"`{value['const']}`"
     words = {"string": "text", "integer": "integer", "boolean": "true, false", "array": "list"}
-    limits = [_limits(value)] if {"minimum", "exclusiveMinimum", "maximum"} & set(value) else []
-    return " ".join([words.get(str(value.get("type")), str(value.get("type", "any value"))), *limits])
+    limits = _limits(value)
+    if value.get("type") == "integer" and limits:
+        return limits
+    return f"{words.get(str(value.get('type')), str(value.get('type', 'any value')))} {limits}".rstrip()
 
 
 def _limits(value: Mapping[str, Any]) -> str:

@@ -44,18 +44,18 @@ _RW = re.compile(r"(read|write|randread|randwrite|rw|readwrite|randrw)(:\d+[kmg]
 class FioParameters(Parameters):
     """Job options by fio's own names. Options that are not in the table are passed to fio unchanged.
 
-    With `file: job.fio`, the jobs of a job file run, in the order that the file sets. Other keys replace those of all
-    its jobs: `size: 1g` and `runtime: 60s` suit a file that was written for a whole disk. `variables` gives the values
-    of `${NAME}` in the file: `variables: {BS: [4k, 64k]}`. Files that it includes lie beside or below it.
+    With `file: job.fio`, the jobs of a job file run, in its order. Other keys replace those of all its jobs, as `size:
+    1g` and `runtime: 60s` for a file that was written for a whole disk. `variables` gives values of `${NAME}` in it:
+    `variables: {BS: [4k, 64k]}`. Files that it includes lie beside or below it.
 
-    Each job has its own metrics, with its name as a prefix (`reader_read_iops`). Jobs that start together also have a
-    sum: `total_read_iops`, or `phase_2_read_iops` if jobs of other phases read too. It is what they transferred between
-    the first start and the last end. A job after `stonewall`, `wait_for` or another `startdelay` is another phase.
+    Each job has metrics of its own, with its name as a prefix (`reader_read_iops`). Jobs that start together also have
+    a sum: `total_read_iops`, or `phase_2_read_iops` if jobs of other phases read too: what they transferred from the
+    first start to the last end. A job after `stonewall`, `wait_for` or another `startdelay` is another phase.
 
-    fslab sets the directory, logs and output of fio itself; `fslab plan` lists the lines that it leaves out.
-    `filename=/dev/sdb` becomes a file `dev_sdb` on the file system under test. Options that would run commands or reach
-    outside the test directory are errors. `fslab plan` and `fslab run` let the installed fio check each job: what it
-    refuses is an error with fio's own sentence, before anything is formatted.
+    fslab itself sets directory, logs and output; `fslab plan` lists the lines that it leaves out. `filename=/dev/sdb`
+    becomes a file `dev_sdb` on the file system under test. Options that would run commands or reach outside the test
+    directory are errors. `fslab plan` and `fslab run` let the installed fio check each job: what it refuses is an
+    error, before anything is formatted.
 
     `runtime: 1.5s` becomes `1500ms`, because fio cuts fractions of a second.
     """

@@ -43,12 +43,12 @@ _NAME = re.compile(r"[a-z][a-z0-9]{0,19}")
 
 
 class MixedParameters(Parameters):
-    """`parts` maps a name to a workload, written as any other workload:
-    `parts: {reader: {tool: fio, rw: randread, size: 1g}, mail: {tool: filebench, personality: varmail}}`.
-    A list in a part is a matrix axis (`parts.reader.bs`). All start at the same moment, and the run ends with the last
-    part: give all the same `runtime`, or work of the same duration. Metrics have the part's name as a prefix:
-    `reader_read_iops`. `overlap` is the duration of the shortest part in percent of that of the longest. There are two
-    parts or more; a name has at most 20 lower-case letters and digits, and begins with a letter.
+    """`parts` maps a name to a workload, written as any other workload: `parts: {reader: {tool: fio, rw: randread,
+    size: 1g}, mail: {tool: filebench, personality: varmail}}`. A list in a part is a matrix axis (`parts.reader.bs`).
+    All start together, and the run ends with the last part: give all one `runtime`, or work of the same duration.
+    Metrics have the part's name as a prefix: `reader_read_iops`. `overlap` is the duration of the shortest part in
+    percent of the longest. There are two parts or more; a name has at most 20 lower-case letters and digits, and begins
+    with a letter.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
