@@ -20,8 +20,8 @@ from fslab.report.build import build
 from fslab.report.conclusion import conclude
 from fslab.report.conclusion_terminal import show as show_conclusion
 from fslab.report.model import Report
+from fslab.report.row_words import slices_words
 from fslab.report.terminal import show
-from fslab.report.words import slices_words
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.units import Direction, Unit
 

@@ -10,7 +10,7 @@ from fslab.analysis.groups import Sample
 from fslab.analysis.rows import row_answers
 from fslab.answers.model import Verdict
 from fslab.answers.question import Question, answer
-from fslab.answers.words import verdict_words
+from fslab.answers.verdict_words import verdict_words
 from fslab.stats import Reason
 from fslab.stats.counts import compare_counts, share_limit
 from fslab.stats.goal import is_equivalent

@@ -8,7 +8,7 @@ from fslab.analysis.campaign_comparison_model import ComparisonLine, RatioMean, 
 from fslab.analysis.usability import is_failed, is_usable
 from fslab.answers.model import Answer, Interval, Verdict
 from fslab.answers.question import Looks, Question, estimate
-from fslab.answers.words import verdict_words
+from fslab.answers.verdict_words import verdict_words
 from fslab.cell import Cell
 from fslab.record import Metric, TrialRecord
 from fslab.stats.interval import half_range, median

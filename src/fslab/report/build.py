@@ -18,7 +18,7 @@ from fslab.errors import UsageError
 from fslab.record import Metric, TrialRecord
 from fslab.report.model import Counts, GuestSummary, Report, Row, StackColumn, Summary
 from fslab.report.notes import NoteBook
-from fslab.report.words import row_words
+from fslab.report.row_words import row_words
 from fslab.stats.interval import half_range, median, median_interval
 from fslab.stopping_rule import StoppingRule
 from fslab.store.campaign import Campaign

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from fslab.analysis.standings import MeasuredRow, Standing, StandingCertainty, standing
-from fslab.answers.words import alike_margin, counted_words, needs_text
+from fslab.answers.verdict_words import alike_margin, counted_words, needs_text
 from fslab.cell import Frozen
-from fslab.report.conclusion_warnings import ConclusionWarning, important, of_campaign, weightiest
+from fslab.report.foremost_warnings import ConclusionWarning, important, of_campaign, weightiest
 from fslab.report.model import Report, Row
+from fslab.report.row_words import alike_margins
 from fslab.report.safety import unsafe_stacks, verdict
-from fslab.report.words import alike_margins
 from fslab.units import format_duration, listed, ratio_text
 
 MOST_WARNINGS = 5

@@ -9,12 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from fslab.analysis.standings import Standing, StandingCertainty
-from fslab.answers.words import difference_words, needs_text
+from fslab.answers.verdict_words import difference_words, needs_text
 from fslab.report.conclusion import Conclusion
-from fslab.report.conclusion_warnings import ConclusionWarning
 from fslab.report.fit import NARROWEST, joined, with_hint, wrapped
+from fslab.report.foremost_warnings import ConclusionWarning
 from fslab.report.model import Report
-from fslab.report.words import (
+from fslab.report.row_words import (
     alike_margins,
     behind,
     kernels_words,

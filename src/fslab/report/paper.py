@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 
-from fslab.answers.words import percent
+from fslab.answers.verdict_words import percent
 from fslab.report.cells import SIGN, absence
 from fslab.report.model import Report, Row, StackColumn, Summary
-from fslab.report.words import kernels_words, slices_words
+from fslab.report.row_words import kernels_words, slices_words
 from fslab.units import Direction, counted, format_value
 
 _TEX: dict[str, str | int | None] = {

@@ -15,7 +15,7 @@ from fslab.analysis.rows import Mark
 from fslab.report import cells
 from fslab.report.fit import NARROWEST, tall_tables, width_of, wrapped
 from fslab.report.model import Note, NotePlace, Report, Row, StackColumn
-from fslab.report.words import ranking_words, slices_words, trials_words
+from fslab.report.row_words import ranking_words, slices_words, trials_words
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, counted, format_size
 

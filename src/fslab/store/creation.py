@@ -7,10 +7,8 @@ from collections.abc import Iterator
 
 from sqlalchemy import Column, Connection, MetaData, String, Table, text
 
-from fslab.store.schema import BELONGING, SCHEMA, VERSION_TABLE, metadata
+from fslab.store.schema import BELONGING, IMMUTABLE, SCHEMA, VERSION_TABLE, metadata
 
-# A campaign can be deleted while it is marked as being deleted; single trials cannot be changed or deleted.
-IMMUTABLE = ("trials", "metrics", "probes", "warnings", "raw_output", "traced")
 _REFUSE = "BEGIN SELECT RAISE(ABORT, 'trials are immutable'); END"
 _POSTGRESQL_REFUSE = """
 CREATE FUNCTION fslab_immutable() RETURNS trigger LANGUAGE plpgsql AS $$

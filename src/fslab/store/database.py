@@ -190,10 +190,7 @@ def _begin_statement(connection: Connection, *_: object) -> None:
 
 
 def _configure_sqlite(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
-    record.info[_Statement] = _Statement(connection)
-    connection.isolation_level = None  # _begin_sqlite begins transactions, not the driver
-    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000:.0f}")
-    connection.execute("PRAGMA trusted_schema = OFF")
+    _configure_any(connection, record)
     _enter_wal(connection)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -232,11 +229,15 @@ def _check_encoding(engine: Engine, place: str) -> None:
 
 
 def _configure_reading(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
+    _configure_any(connection, record)
+    connection.execute("PRAGMA query_only = ON")  # writes to a copy would be lost
+
+
+def _configure_any(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
     record.info[_Statement] = _Statement(connection)
-    connection.isolation_level = None
+    connection.isolation_level = None  # _begin_sqlite begins transactions, not the driver
     connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000:.0f}")
     connection.execute("PRAGMA trusted_schema = OFF")  # functions in views of a manipulated store
-    connection.execute("PRAGMA query_only = ON")  # writes to a copy would be lost
 
 
 def _enter_wal(connection: sqlite3.Connection) -> None:

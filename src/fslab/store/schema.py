@@ -223,6 +223,7 @@ fleet_schedules = Table(
 # Campaigns that are being deleted. Triggers allow deletes only while this table has a row, within one transaction.
 deletions = Table("deletions", metadata, Column("campaign", ForeignKey("campaigns.number"), primary_key=True))
 
+# A campaign can be deleted while it is marked as being deleted; single trials cannot be changed or deleted.
 IMMUTABLE = ("trials", "metrics", "probes", "warnings", "raw_output", "traced")
 
 

@@ -23,7 +23,7 @@ from fslab.report.model import Report
 from fslab.report.page import heat, method, sections, sweeps
 from fslab.report.page.model import Page, PageComparison, Part, Section
 from fslab.report.page.packing import Packer
-from fslab.report.words import line, slices_words
+from fslab.report.row_words import line, slices_words
 from fslab.store.campaign import Campaign
 from fslab.units import counted, first_of, format_size, listed
 

@@ -9,7 +9,7 @@ from math import log
 from fslab.analysis.rows import Rank
 from fslab.analysis.standings import Standing, StandingCertainty, counted_sides
 from fslab.answers.model import COUNTED, INDEPENDENCE_LEAST, Answer, Verdict
-from fslab.answers.words import (
+from fslab.answers.verdict_words import (
     alike_margin,
     alike_words,
     counted_words,
