@@ -13,7 +13,7 @@ EACH = "each"
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<quoted>'[^']*')|(?P<word>\d+(?:\.\d+)?[A-Za-z]*/s|(?:[\w+*?%:-]|\.(?!\.))+)"
-    r"|(?P<sign>\.\.|>=|<=|!=|[><=~/,\[\]]))"
+    r"|(?P<sign>\.\.|>=|<=|[><=~/,\[\]]))"
 )
 
 _FIGURE = re.compile(r"(\d+(?:\.\d+)?)(%|[A-Za-zµ]+(?:/s)?)?")
@@ -54,7 +54,6 @@ class Op(StrEnum):
     """The comparison operator of a condition."""
 
     EQUAL = "="
-    UNEQUAL = "!="
     LESS = "<"
     AT_MOST = "<="
     MORE = ">"
@@ -155,7 +154,7 @@ class Extreme:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Varies:
-    """``ext4 varies more than xfs over mount_options``: also less, most or least, or than a share (``within``).
+    """``ext4 varies more than xfs over mount_options``: also less, most or least, or less than a share (``within``).
 
     Compares the largest ratio of two variants. If ``other`` and ``within`` are both None, the comparison is with every
     other stack.

@@ -3,7 +3,8 @@
 statement = ["overall"] form ["for" conditions]
 form      = terms (">" terms)+                              | term "/" term range | term range
           | term ("~" term)+ "within" share                 | terms ("is" | "are") ("first" | "last") ["of" terms]
-          | [term] "varies" ("more" | "less") "than" (term | share) "over" keys
+          | [term] "varies" ("more" | "less") "than" term "over" keys
+          | [term] "varies" "less" "than" share "over" keys
           | [term] "varies" ("most" | "least") "over" keys
           | [term] ("does" | "do") "not" "depend" "on" keys "within" share
           | term "gains" ("more" | "less") "than" term "from" conditions "to" conditions
@@ -108,7 +109,7 @@ class _Parser:
         other, within = None, None
         if how in {"more", "less"}:
             self.expect("than")
-            if self.number_here():
+            if how == "less" and self.number_here():
                 within = self.share()
             else:
                 other = self.term()

@@ -111,11 +111,8 @@ class Quotient:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
-    """A spread (the largest ratio of two figures of a stack) that is compared with another spread or with a factor.
-
-    ``more``: the spread must be the larger one. ``others``: figures of the other spread; empty if the comparison is
-    with the factor ``than``.
-    """
+    """A spread (largest ratio of two figures of a stack) that is compared with that of ``others``. ``more``: it must be
+    the larger one."""
 
     over: str
     under: str
@@ -123,7 +120,6 @@ class Spread:
     ones: tuple[CellFigure, ...]
     others: tuple[CellFigure, ...]
     more: bool
-    than: float = 1.0
 
     @property
     def figures(self) -> tuple[CellFigure, ...]:
@@ -132,14 +128,12 @@ class Spread:
     @property
     def name(self) -> str:
         """The displayed name, such as ``spread of ext4 / of xfs``."""
-        return f"spread of {self.over}" + (f" / of {self.under}" if self.others else "")
+        return f"spread of {self.over} / of {self.under}"
 
     @property
     def bounds(self) -> Bounds:
         """The range in which the ratio of the two spreads must lie."""
-        if self.more:
-            return Bounds(low=self.than, strict=True, shown=f"> {self.than:g}")
-        return Bounds(high=self.than, strict=True, shown=f"< {self.than:g}")
+        return BETTER if self.more else WORSE
 
 
 Part = Quotient | Spread

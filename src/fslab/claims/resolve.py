@@ -156,18 +156,13 @@ class Resolver:
                 yield from self._spreads(form, term, other)
 
     def _within(self, form: Varies, term: Term) -> Iterator[Part]:
-        """Less than a share: yield all pairs, each of which must be within it. More than a share: yield the spread."""
+        """Yield all pairs, each of which must be within the share."""
         share = form.within or 0.0
         for cells in self._series(term, form.keys):
             found = self._figures(cells)
             if found is None:
                 continue
             where = self._where(cells, form.keys)
-            if form.more:
-                yield Spread(
-                    over=term.name, under="", where=where, ones=tuple(found), others=(), more=True, than=1 + share
-                )  # fmt: skip
-                continue
             for one, other in combinations(found, 2):
                 names = tuple(self._value(term, figure.cell, form.keys) for figure in (one, other))
                 yield quotient(one, other, (names[0], names[1]), within(share), where)

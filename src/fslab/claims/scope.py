@@ -135,8 +135,7 @@ class Scope:
                 return self.lenient
         having = self.of(cell)
         if condition.key not in having:
-            set_so = f"{condition.key}={condition.value}" in flags(cell)
-            return set_so if condition.op is Op.EQUAL else condition.op is Op.UNEQUAL and not set_so
+            return condition.op is Op.EQUAL and f"{condition.key}={condition.value}" in flags(cell)
         return _compare(having[condition.key], condition.op, wanted)
 
     def _memory(self, cell: Cell) -> int | None:
@@ -272,8 +271,8 @@ def _means(pattern: str, name: str) -> bool:
 
 
 def _compare(having: Scalar | None, op: Op, wanted: Scalar | None) -> bool:
-    if op in {Op.EQUAL, Op.UNEQUAL}:
-        return (_plain(having) == _plain(wanted)) == (op is Op.EQUAL)
+    if op is Op.EQUAL:
+        return _plain(having) == _plain(wanted)
     one, other = measure(having), measure(wanted)
     if one is None or other is None:
         return False
