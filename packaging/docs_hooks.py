@@ -11,6 +11,8 @@ import typer
 ROOT = Path(__file__).parents[1]
 # A link from docs/ to a text of the source tree: it becomes a page of the site.
 OUTSIDE = re.compile(r"\]\(\.\./([\w./-]+\.md)")
+# Pages by the texts beside docs/ that they are made of.
+BESIDE = {"index.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "CONTRIBUTING.md": "CONTRIBUTING.md"}
 
 
 def on_config(config: Any) -> None:
@@ -25,11 +27,14 @@ def on_files(files: Any, *, config: Any) -> Any:
     """Add the made pages."""
     from mkdocs.structure.files import File
 
-    linked = {"CHANGELOG.md"}
+    linked = set[str]()
     for page in (ROOT / "docs").glob("*.md"):
         linked |= set(OUTSIDE.findall(page.read_text()))
     for path in sorted(linked):
         files.append(File.generated(config, path, content=(ROOT / path).read_text()))
+    for path, text in BESIDE.items():
+        content = (ROOT / text).read_text().replace("](docs/", "](")
+        files.append(File.generated(config, path, content=content))
     files.append(File.generated(config, "commands.md", content=commands()))
     return files
 
