@@ -26,7 +26,7 @@ from fslab.storage import Workspace, stack
 from fslab.system import proc
 from fslab.system.proc import Usage
 from fslab.validity.facts import TrialFacts, WorkFacts
-from fslab.validity.trial import trial_warnings
+from fslab.validity.trial_warnings import trial_warnings
 from fslab.workloads import Reading
 
 MIB = 1 << 20

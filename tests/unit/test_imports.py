@@ -45,7 +45,7 @@ REGISTERED = {
     "applications": 240,
     "explain/mechanisms": 250,
     "claims/requirements": 150,
-    "validity/trial": 250,
+    "validity/trial_warnings": 250,
 }
 
 

@@ -14,7 +14,7 @@ from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Targe
 from fslab.record import Severity, ValidityWarning
 from fslab.system.proc import Usage
 from fslab.validity.facts import TrialFacts, WorkFacts
-from fslab.validity.trial import trial_warnings
+from fslab.validity.trial_warnings import trial_warnings
 
 GOLDEN = Path(__file__).parents[1] / "golden/linux-6.18"
 PROBE = REGISTRY.get("block-device")

@@ -16,7 +16,7 @@ from fslab.storage.filesystems import others_in_log
 from fslab.system import kernel_log
 from fslab.system.proc import Usage
 from fslab.validity.facts import TrialFacts, WorkFacts
-from fslab.validity.trial import trial_warnings
+from fslab.validity.trial_warnings import trial_warnings
 
 LOG = (Path(__file__).parents[1] / "golden/linux-6.18/kmsg-errors.txt").read_text()
 USAGE = Usage(user_s=0.0, system_s=0.0, max_rss_bytes=0, voluntary_switches=0, involuntary_switches=0)

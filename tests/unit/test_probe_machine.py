@@ -12,7 +12,7 @@ from fslab.record import Severity, ValidityWarning, Value
 from fslab.system.proc import Usage
 from fslab.units import Unit
 from fslab.validity.facts import TrialFacts, WorkFacts
-from fslab.validity.trial import trial_warnings
+from fslab.validity.trial_warnings import trial_warnings
 
 GOLDEN = Path(__file__).parents[1] / "golden/linux-6.18"
 USAGE = Usage(user_s=0.5, system_s=1.5, max_rss_bytes=8192, voluntary_switches=3, involuntary_switches=4)

@@ -15,8 +15,8 @@ from fslab.registry import Registry
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.validity.campaign import REGISTRY as CAMPAIGN_RULES
-from fslab.validity.trial import REGISTRY as TRIAL_RULES
+from fslab.validity.campaign_warnings import REGISTRY as CAMPAIGN_RULES
+from fslab.validity.trial_warnings import REGISTRY as TRIAL_RULES
 from fslab.workloads import REGISTRY as WORKLOADS
 
 REGISTRIES: list[Registry[Any]] = [FILESYSTEMS, LAYOUTS, MEDIA, WORKLOADS, TRIAL_RULES, CAMPAIGN_RULES]

@@ -20,8 +20,8 @@ from fslab.study.load import load_text
 from fslab.study.model import StudyFile, StudyStack
 from fslab.study.model import StudyWorkload as WorkloadKeys
 from fslab.study.schema import schema
-from fslab.validity.campaign import REGISTRY as CAMPAIGN_RULES
-from fslab.validity.trial import REGISTRY as TRIAL_RULES
+from fslab.validity.campaign_warnings import REGISTRY as CAMPAIGN_RULES
+from fslab.validity.trial_warnings import REGISTRY as TRIAL_RULES
 from fslab.workloads import REGISTRY as WORKLOADS
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -8,7 +8,7 @@ import pytest
 
 from fslab.record import Severity
 from fslab.units import Direction
-from fslab.validity.campaign import REGISTRY, Series, campaign_warnings
+from fslab.validity.campaign_warnings import REGISTRY, Series, campaign_warnings
 
 CALM = (100.0, 101.3, 99.2, 100.6, 98.9, 100.2, 99.6, 101.1, 99.9, 100.8)
 

@@ -13,7 +13,7 @@ from fslab.campaign import run_speed, watch
 from fslab.record import Severity, ValidityWarning, Value
 from fslab.units import Unit
 from fslab.validity.facts import Depth, ProbeFailure, Rate, TrialFacts, WorkFacts
-from fslab.validity.trial import REGISTRY, trial_warnings
+from fslab.validity.trial_warnings import REGISTRY, trial_warnings
 
 MIB = 1 << 20
 GIB = 1 << 30

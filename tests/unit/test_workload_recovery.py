@@ -11,7 +11,7 @@ from tests.unit.read import read
 from fslab.crash.request import REQUESTS, RecoveryRequest
 from fslab.errors import NoSpaceError, ToolOutputError, UnsupportedError
 from fslab.validity.facts import TrialFacts, WorkFacts
-from fslab.validity.trial import REGISTRY as RULES
+from fslab.validity.trial_warnings import REGISTRY as RULES
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
 
 RECOVERY = REGISTRY.get("recovery")

@@ -37,8 +37,8 @@ _PACKAGES = {
     "applications": "applications",
     "faults": "faults",
     "mechanisms": "explain.mechanisms",
-    "validity-rules": "validity.trial",
-    "campaign-rules": "validity.campaign",
+    "validity-rules": "validity.trial_warnings",
+    "campaign-rules": "validity.campaign_warnings",
 }
 
 KINDS = (STUDIES, *_PACKAGES)

@@ -15,7 +15,7 @@ from fslab.probes.virtual_disk import figures
 from fslab.record import TrialRecord, Value
 from fslab.storage import Workspace
 from fslab.validity.facts import TrialFacts, WorkFacts
-from fslab.validity.trial import trial_warnings
+from fslab.validity.trial_warnings import trial_warnings
 
 
 @dataclass(kw_only=True)

@@ -32,7 +32,7 @@ from fslab.storage import Workspace, images
 from fslab.system import freezer, memory, proc
 from fslab.system.signals import Teardown
 from fslab.units import listed
-from fslab.validity.trial.time import LEFT_MOST
+from fslab.validity.trial_warnings.time import LEFT_MOST
 
 LONGEST = 4  # times: tried at a load of 12 to 17 on two CPUs
 ROUNDS = 8  # of each workload, which the budget pays for

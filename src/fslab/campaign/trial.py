@@ -22,7 +22,7 @@ from fslab.probes import SnapshotMoment, Work
 from fslab.record import TrialRecord, Value
 from fslab.storage import Workspace
 from fslab.system import freezer, memory_limit, proc
-from fslab.validity.trial import trial_warnings
+from fslab.validity.trial_warnings import trial_warnings
 from fslab.workloads import Reading
 
 

@@ -21,7 +21,7 @@ from fslab.storage.promises import Promises
 from fslab.system import mounts, proc
 from fslab.system.kernel_log import WARNING, KernelMessages, belongs
 from fslab.system.tool_messages import one_line
-from fslab.validity.trial.machine import SERIOUS
+from fslab.validity.trial_warnings.machine import SERIOUS
 
 CLONE_NEWNS = 0x00020000
 

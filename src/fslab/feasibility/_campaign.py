@@ -20,7 +20,7 @@ from fslab.storage import Workspace, guard, print_nothing
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import paths
-from fslab.validity.trial import REGISTRY as TRIAL_RULES
+from fslab.validity.trial_warnings import REGISTRY as TRIAL_RULES
 
 
 class RefusingJournal:

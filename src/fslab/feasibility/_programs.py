@@ -14,7 +14,7 @@ from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system.tools import Tool
-from fslab.validity.trial import REGISTRY as TRIAL_RULES
+from fslab.validity.trial_warnings import REGISTRY as TRIAL_RULES
 from fslab.workloads import REGISTRY as WORKLOADS
 
 

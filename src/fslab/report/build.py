@@ -23,7 +23,7 @@ from fslab.stats.interval import half_range, median, median_interval
 from fslab.stopping_rule import StoppingRule
 from fslab.store.campaign import Campaign
 from fslab.units import parse_size
-from fslab.validity.campaign import Series, campaign_warnings
+from fslab.validity.campaign_warnings import Series, campaign_warnings
 
 MEDIAN_COVERAGE = 0.9  # of a median's interval; the range of five trials achieves it (93.75 %)
 

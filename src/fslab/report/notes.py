@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from fslab.analysis.usability import is_failed, is_invalid
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning
 from fslab.report.model import Note, NotePlace
-from fslab.validity.campaign import REGISTRY as CAMPAIGN_RULES
-from fslab.validity.campaign import CampaignFinding
-from fslab.validity.trial import REGISTRY as TRIAL_RULES
+from fslab.validity.campaign_warnings import REGISTRY as CAMPAIGN_RULES
+from fslab.validity.campaign_warnings import CampaignFinding
+from fslab.validity.trial_warnings import REGISTRY as TRIAL_RULES
 
 _BY_OTHERS = frozenset(rule.kind for _, rule in TRIAL_RULES if rule.by_others)
 _SUMMARIES = {rule.kind: rule.summary for rules in (TRIAL_RULES, CAMPAIGN_RULES) for _, rule in rules}

@@ -25,7 +25,7 @@ from fslab.study.options import MAX_COMBINATIONS
 from fslab.study.read import Draft
 from fslab.study.source import Node
 from fslab.units import format_size
-from fslab.validity.trial import kinds
+from fslab.validity.trial_warnings import kinds
 from fslab.workloads import parsed
 
 Parts = tuple[Mapping[str, StudyStack], Mapping[str, StudyMedium], Mapping[str, StudyWorkload]]

@@ -27,8 +27,8 @@ from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study.fields import adapter_of, keys_of
 from fslab.study.model import StudyFile, StudyLayout, StudyMedium, StudyStack, StudyWorkload
 from fslab.validity import Rule
-from fslab.validity.campaign import REGISTRY as CAMPAIGN_RULES
-from fslab.validity.trial import REGISTRY as TRIAL_RULES
+from fslab.validity.campaign_warnings import REGISTRY as CAMPAIGN_RULES
+from fslab.validity.trial_warnings import REGISTRY as TRIAL_RULES
 from fslab.workloads import REGISTRY as WORKLOADS
 
 MADE = "<!-- Made by fslab.study.document -->"

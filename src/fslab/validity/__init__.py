@@ -1,7 +1,7 @@
 """Validity: the rules that create all warnings about figures, in one file per subject.
 
-Workloads and probes provide facts (``facts.py``). The rules in ``trial/`` check one trial after it is measured. Those
-in ``campaign.py`` check all trials of a campaign when a report is made. Nothing in this package reads the machine.
+Workloads and probes provide facts (``facts.py``). The rules in ``trial_warnings/`` check a trial after it is measured.
+Those in ``campaign_warnings.py`` check all trials of a campaign when a report is made. Nothing here reads the machine.
 """
 
 from collections.abc import Callable, Iterator

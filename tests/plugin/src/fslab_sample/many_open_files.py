@@ -5,7 +5,7 @@ from __future__ import annotations
 from fslab.record import Severity
 from fslab.validity import Issue, Issues
 from fslab.validity.facts import TrialFacts
-from fslab.validity.trial import rule
+from fslab.validity.trial_warnings import rule
 
 
 @rule("other programs have files open", Severity.NOTE, needs=("open_files",), hint="stop other programs")

@@ -5,7 +5,7 @@ import re
 from fslab.record import Severity
 from fslab.validity import Issue, Issues
 from fslab.validity.facts import TrialFacts
-from fslab.validity.trial import rule
+from fslab.validity.trial_warnings import rule
 
 EMULATED = "tcg"
 

@@ -3,7 +3,7 @@
 from fslab.units import Unit, format_value
 from fslab.validity import Issue, Issues
 from fslab.validity.facts import TrialFacts
-from fslab.validity.trial import rule
+from fslab.validity.trial_warnings import rule
 
 SHARE = 0.03
 

@@ -2,7 +2,7 @@
 
 from fslab.validity import Issue, Issues
 from fslab.validity.facts import TrialFacts
-from fslab.validity.trial import rule
+from fslab.validity.trial_warnings import rule
 
 SATURATED_PERCENT = 97.0
 BUSY_PERCENT = 5.0

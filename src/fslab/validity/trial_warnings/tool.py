@@ -3,7 +3,7 @@
 from fslab.record import Severity
 from fslab.validity import Issue, Issues
 from fslab.validity.facts import TrialFacts
-from fslab.validity.trial import rule
+from fslab.validity.trial_warnings import rule
 
 _HALF = 0.5
 _NEARLY = 0.9  # the queue fills at the start and empties at the end

@@ -4,7 +4,7 @@ from fslab.record import Severity
 from fslab.units import format_size, listed
 from fslab.validity import Issue, Issues
 from fslab.validity.facts import TrialFacts
-from fslab.validity.trial import rule
+from fslab.validity.trial_warnings import rule
 
 
 @rule(

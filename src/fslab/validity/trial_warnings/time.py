@@ -7,7 +7,7 @@ from fslab.record import Severity
 from fslab.stats.changes import steadiness
 from fslab.validity import Issue, Issues
 from fslab.validity.facts import Rate, TrialFacts
-from fslab.validity.trial import rule
+from fslab.validity.trial_warnings import rule
 
 SHORTEST_STEP_S = 0.005
 _SLEW = 0.0005  # adjtime(3) and NTP slew by at most 500 ppm
