@@ -1,4 +1,4 @@
-"""``fslab replicate``: print the replication page of a study, or write it as Markdown and HTML files."""
+"""``fslab replicate``: print the replication page of a study, or write it as Markdown."""
 
 from __future__ import annotations
 
