@@ -474,7 +474,7 @@ def main() -> None:
     workspace = Workspace(campaign=campaign, runtime=runtime, images=runtime / "images", journal=NoJournal())
     functions: dict[str, Callable[..., object]] = {
         "between": between, "build": build, "keep": keep, "crash": crash, "dead": dead, "exchange": exchange,
-        "halfway": halfway, "hold": hold, "killed": killed, "pools": pools, "refusals": refusals,
+        "halfway": halfway, "hold": hold, "killed": killed, "places": places, "pools": pools, "refusals": refusals,
     }  # fmt: skip
     results = [functions[function](**arguments, workspace=workspace) for arguments in json.loads(calls)]
     sys.stdout.write(json.dumps(results))
