@@ -53,6 +53,9 @@ def test_labels_that_differ_at_their_ends_are_not_cut_to_the_same_text(tmp_path:
     forest = [replace(ratio, label=each) for each in rows]
     drawn = [heat.figure("heat", tiles, rows, stacks), ratios.forest_figure("forest", "t", "a", forest)]
     files.write(drawn, tmp_path)
+    assert "Dashed: may equal the best." in (tmp_path / "heat.svg").read_text(), (
+        "a file has no page around it"
+    )
     for name, labels in (("heat", [*stacks, *rows]), ("forest", rows)):
         texts = [
             each.text for each in ET.parse(tmp_path / f"{name}.svg").iter("{http://www.w3.org/2000/svg}text")

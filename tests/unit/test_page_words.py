@@ -265,6 +265,18 @@ def test_tables_in_latex_fit_a_page(name: str, workload: str, columns: int) -> N
     assert not re.search(r"(?<!\\)\\\\ [*\[]", latex), "it would be an argument of the line end"
 
 
+def test_a_table_in_latex_has_the_rows_of_its_stacks_only() -> None:
+    names = [f"ext4-{number}" for number in range(5)]
+    stacks = [StackSpec(name=name, medium=stack("ext4").medium, filesystem="ext4") for name in names]
+    found = [(each, work("all"), 1000.0) for each in stacks] + [
+        (each, work("few"), 1.0) for each in stacks[:2]
+    ]
+    report, _, _ = made(found)
+    first, second = paper.latex(report).split(r"\begin{table}")[1:]
+    assert ("few, write iops" in first, "few, write iops" in second) == (True, False)
+    assert "all, write iops" in second
+
+
 def test_what_a_store_calls_its_media_is_no_line_of_tex() -> None:
     report, _, _ = made([(stack("ext4"), work("w"), 1000), (stack("xfs"), work("w"), 2000)])
     named = report.model_copy(update={"media": ("ram\n\\input{/etc/passwd}",), "cpu": "x\n\\input{y}"})

@@ -49,7 +49,10 @@ def markdown(report: Report) -> str:
 def latex(report: Report) -> str:
     """Return tables in LaTeX, each small enough for a page. They need the package booktabs, and nothing else."""
     tables = [
-        (rows, columns) for rows in batched(report.rows, TEX_ROWS) for columns in _tex_columns(report, rows)
+        (measured, columns)
+        for rows in batched(report.rows, TEX_ROWS)
+        for columns in _tex_columns(report, rows)
+        if (measured := [row for row in rows if any(each.planned for each in row.summaries[columns])])
     ]
     made = [
         line

@@ -161,5 +161,11 @@ _CONFIG: dict[str, Any] = {
         "columns": 4,
     },
     "header": {**_TEXT, "labelColor": "var(--ink)", "labelFontSize": 12, "title": None, "labelLimit": 280},
-    "title": {"color": "var(--ink)", "anchor": "start", "fontSize": 13},
+    "title": {
+        "color": "var(--ink)",
+        "anchor": "start",
+        "fontSize": 13,
+        "subtitleColor": "var(--muted)",
+        "subtitlePadding": 6,
+    },
 }

@@ -5,6 +5,7 @@ Must not depend on the kind of a figure.
 
 import json
 import re
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,12 +14,16 @@ from fslab.names import file_name
 from fslab.report.figures import Figure, styles
 
 VEGA_LITE = "6.4"
+LINE = 100  # characters of a caption
 _SCALE = 2  # pixels of a PNG per point: sharp in print at column width
 _VARIABLE = re.compile(r"var\(--([a-z0-9]+)\)")
 
 
 def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
-    """Write ``ID.svg`` and ``ID.png`` of each figure. Returns the paths. UsageError if they cannot be written."""
+    """Write ``ID.svg`` and ``ID.png`` of each figure, with its caption. Returns the paths.
+
+    UsageError if they cannot be written.
+    """
     import vl_convert  # noqa: PLC0415 - 30 MB that only figures need
 
     outputs.make_directory(directory)
@@ -27,7 +32,7 @@ def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
         spec = {
             **json.loads(on_paper(json.dumps(figure.spec))),
             "background": styles.LIGHT["paper"],
-            "title": figure.title,
+            "title": {"text": figure.title, "subtitle": textwrap.wrap(figure.caption, LINE)},
         }
         name = file_name(figure.id)
         svg, png = directory / f"{name}.svg", directory / f"{name}.png"
