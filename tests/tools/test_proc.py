@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,10 @@ def test_an_exception_while_waiting_ends_the_child(monkeypatch: pytest.MonkeyPat
     assert process_marks.marked_processes(f"test-{os.getpid()}") == []
 
 
-def test_a_signal_while_starting_ends_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("begin", [proc.run, partial(proc.start, output=2)], ids=["run", "start"])
+def test_a_signal_while_starting_ends_the_child(
+    monkeypatch: pytest.MonkeyPatch, begin: Callable[..., object]
+) -> None:
     """A signal that arrives before Popen has returned still ends the new process."""
     started: list[int] = []
 
@@ -139,7 +143,7 @@ def test_a_signal_while_starting_ends_the_child(monkeypatch: pytest.MonkeyPatch)
     signals.install()
     try:
         with pytest.raises(InterruptedBySignal):
-            proc.run([PYTHON, "-c", "import time; time.sleep(60)"])
+            begin([PYTHON, "-c", "import time; time.sleep(60)"])
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)

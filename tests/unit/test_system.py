@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 import time
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from sqlalchemy.exc import ProgrammingError
@@ -24,7 +27,7 @@ from fslab.errors import (
 from fslab.machine import facts
 from fslab.storage import guard
 from fslab.store.database_errors import translated
-from fslab.system import loops, mounts, proc, process_marks, signals, sysfs, tools
+from fslab.system import files, loops, mounts, proc, process_marks, signals, sysfs, tools
 from fslab.system.tool_messages import one_line
 
 # Recorded on Linux 6.18: the root file system, tmpfs at a path with a space and a backslash, btrfs on a loop device.
@@ -314,6 +317,42 @@ class TestSignals:
                 undo.callback(undone.append, "last made")
         assert undone == ["last made", "first made"]
         assert caught.value.exit_code == 130
+
+    def test_a_signal_at_the_first_step_of_a_teardown_is_put_off_too(self) -> None:
+        """A signal is handled between two steps of Python: also before the teardown has its shield."""
+        undone: list[int] = []
+
+        def step(frame: FrameType, event: str, _argument: object) -> Any:
+            if frame.f_code is signals.Teardown.__exit__.__code__ and event == "line":
+                sys.settrace(None)
+                signals._handle(15, frame)
+            return step
+
+        before = sys.gettrace()
+        try:
+            with pytest.raises(InterruptedBySignal), signals.Teardown() as undo:
+                undo.callback(undone.append, 1)
+                sys.settrace(step)
+        finally:
+            sys.settrace(before)
+        assert undone == [1]
+
+    def test_what_is_opened_when_a_signal_comes_is_closed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        opened, real = [], os.open
+
+        def interrupted(*arguments: Any, **more: Any) -> int:
+            opened.append(real(*arguments, **more))
+            signals._handle(15, None)
+            return opened[0]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "open", interrupted)
+            with pytest.raises(InterruptedBySignal), signals.Teardown() as undo:
+                files.held(tmp_path, undo)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(opened[0])
 
     def test_nested_shields_raise_at_the_outermost(self) -> None:
         with pytest.raises(InterruptedBySignal), signals.shielded():

@@ -7,12 +7,13 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.errors import ToolFailedError
 from fslab.system import proc, users
+from fslab.system.signals import Teardown, shielded
 from fslab.system.tools import require
 
 LIMIT_S = 60.0
@@ -83,16 +84,15 @@ def started(
 ) -> Iterator[RunningServer]:
     """Start a server. At the end of the block it gets a signal, if it still runs, and is killed if that is no use.
     ``stdin``: the descriptor of its standard input."""
-    with os.fdopen(os.memfd_create("fslab-server", os.MFD_CLOEXEC), "rb") as log:
-        child = proc.start(
-            argv, stdin=stdin, output=log.fileno(), errors=log.fileno(), cwd=Path("/"), inherit=inherit
-        )
-        try:
-            yield RunningServer(child=child, log=log.fileno())
-        finally:
-            child.send(ended_by)
-            child.wait(LIMIT_S)
-            child.end()
+    with os.fdopen(os.memfd_create("fslab-server", os.MFD_CLOEXEC), "rb") as log, Teardown() as undo:
+        with shielded():
+            child = proc.start(
+                argv, stdin=stdin, output=log.fileno(), errors=log.fileno(), cwd=Path("/"), inherit=inherit
+            )
+            undo.callback(child.end)
+            undo.callback(child.wait, LIMIT_S)
+            undo.callback(child.send, ended_by)
+        yield RunningServer(child=child, log=log.fileno())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,17 +140,18 @@ def dialogue(
 ) -> Iterator[Dialogue]:
     """Start a program that answers lines. At the end of the block its input is closed, and it is killed if it does not
     end then."""
-    with ExitStack() as undo:
+    with Teardown() as undo:
         errors = undo.enter_context(os.fdopen(os.memfd_create("fslab-errors", os.MFD_CLOEXEC), "rb"))
         theirs, ours = (undo.enter_context(os.fdopen(end, mode, 0)) for end, mode in _pipe())
         answers, output = (undo.enter_context(os.fdopen(end, mode, 0)) for end, mode in _pipe())
-        child = proc.start(
-            argv, stdin=theirs.fileno(), output=output.fileno(), errors=errors.fileno(), cwd=cwd,
-            inherit=inherit,
-        )  # fmt: skip
-        undo.callback(child.end)
-        undo.callback(child.wait, limit_s)  # a killed server leaves shared memory of the machine behind
-        undo.callback(ours.close)
+        with shielded():
+            child = proc.start(
+                argv, stdin=theirs.fileno(), output=output.fileno(), errors=errors.fileno(), cwd=cwd,
+                inherit=inherit,
+            )  # fmt: skip
+            undo.callback(child.end)
+            undo.callback(child.wait, limit_s)  # a killed server leaves shared memory of the machine behind
+            undo.callback(ours.close)
         theirs.close()
         output.close()
         ready = select.poll()

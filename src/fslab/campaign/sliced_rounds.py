@@ -30,7 +30,7 @@ from fslab.record import TrialRecord
 from fslab.stopping_rule import StoppingRule, Until
 from fslab.storage import Workspace, images
 from fslab.system import freezer, memory, proc
-from fslab.system.signals import Teardown
+from fslab.system.signals import Teardown, shielded
 from fslab.units import listed
 from fslab.validity.trial_warnings.time import LEFT_MOST
 
@@ -142,7 +142,8 @@ def run_in_slices(
             with trial.guarded():
                 ready = set_up(trial)
                 takers.append((trial, ready, watched(trial, ready)))
-        turns = [everything.enter_context(_turn(*taker, drain=drain)) for taker in takers]
+        with shielded():  # each makes a control group at once
+            turns = [everything.enter_context(_turn(*taker, drain=drain)) for taker in takers]
         slices.take_turns(turns, slice_s=min(cell.slice_s or inf for cell in cells), seed=key.seed)
         for turn, (trial, ready, watch) in zip(turns, takers, strict=True):
             with trial.guarded():

@@ -4,11 +4,11 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from fslab.errors import UnsafeError
-from fslab.system import path_owners
+from fslab.system import path_owners, signals
 
 
 @contextmanager
@@ -19,6 +19,15 @@ def opened(path: Path | str, flags: int = os.O_RDONLY, *, dir_fd: int | None = N
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def held(path: Path | str, undo: ExitStack, flags: int = os.O_RDONLY) -> int:
+    """Return a descriptor of a file, as ``opened`` does, that ``undo`` closes. No signal comes in between: what nobody
+    closes keeps a device or a mount in use until the process ends."""
+    with signals.shielded():
+        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+        undo.callback(os.close, descriptor)
+    return descriptor
 
 
 def make_directories(path: Path, mode: int = 0o755) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fslab.errors import UnsupportedError
-from fslab.system import cgroup, tools
+from fslab.system import cgroup, signals, tools
 
 _CONTROLLER = "memory"
 _SYSTEMD, _SYSTEMD_RUN = Path("/run/systemd/system"), "systemd-run"  # sd_booted(3)
@@ -33,14 +33,16 @@ def limited(name: str, limit_bytes: int) -> Iterator[tuple[str, ...]]:
         limits = (f"--property=MemoryMax={limit_bytes}", "--property=MemorySwapMax=0")
         yield (_SYSTEMD_RUN, "--scope", "--quiet", "--collect", *limits, "--")
         return
-    group = cgroup.create_v1(name, _CONTROLLER) or cgroup.create(name, _CONTROLLER)
-    if group is None:
-        raise UnsupportedError("the memory of a command cannot be limited: no control group may be made")
-    try:
+    with signals.Teardown() as undo:
+        with signals.shielded():
+            group = cgroup.create_v1(name, _CONTROLLER) or cgroup.create(name, _CONTROLLER)
+            if group is None:
+                raise UnsupportedError(
+                    "the memory of a command cannot be limited: no control group may be made"
+                )
+            undo.callback(group.end)
         _limit(group.path, limit_bytes)
         yield ("sh", "-c", _ENTER, str(group.path / "cgroup.procs"))
-    finally:
-        group.end()
 
 
 def _limit(group: Path, limit_bytes: int) -> None:

@@ -298,13 +298,20 @@ def start(
     without supplementary groups. ToolMissingError if there is no such program; ToolFailedError if it cannot be started.
     """
     log.info("+ %s", shell_line(argv))
-    with signals.shielded(), contextlib.nullcontext() if kept else oom.expendable():
-        process = _popen(
-            argv, ToolFailedError, stdin=subprocess.DEVNULL if stdin is None else stdin,
-            stdout=output, stderr=output if errors is None else errors, cwd=cwd, env=env, pass_fds=tuple(inherit),
-            user=user and user[0], group=user and user[1], extra_groups=user and [],
-        )  # fmt: skip
-    return Child(argv=tuple(argv), process=process)
+    child = None
+    try:
+        with signals.shielded(), contextlib.nullcontext() if kept else oom.expendable():
+            process = _popen(
+                argv, ToolFailedError, stdin=subprocess.DEVNULL if stdin is None else stdin,
+                stdout=output, stderr=output if errors is None else errors, cwd=cwd, env=env, pass_fds=tuple(inherit),
+                user=user and user[0], group=user and user[1], extra_groups=user and [],
+            )  # fmt: skip
+            child = Child(argv=tuple(argv), process=process)
+    except BaseException:
+        if child is not None:  # a signal came meanwhile: nobody else knows the process
+            child.end()
+        raise
+    return child
 
 
 def failed(

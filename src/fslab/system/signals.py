@@ -90,15 +90,22 @@ class Teardown(ExitStack):
             return super().__exit__(kind, error, trace)
 
 
-def _handle(signum: int, _frame: FrameType | None) -> None:
+def _handle(signum: int, frame: FrameType | None) -> None:
     # The exception can be lost: Python ignores exceptions in some callbacks, such as those of weak references.
     left_s = None if _SignalState.left_at is None else time.monotonic() - _SignalState.left_at
-    if _SignalState.shields or (left_s is not None and left_s < AGAIN_S):
+    if _SignalState.shields or _unwinds(frame) or (left_s is not None and left_s < AGAIN_S):
         os.write(2, b"fslab: cleaning up, please wait\n")
         if left_s is None and _SignalState.noted is None:
             _SignalState.noted = signum
         return
     _leave(signum)
+
+
+def _unwinds(frame: FrameType | None) -> bool:
+    """Return whether a teardown is on the stack, also one that has just begun and has no shield yet."""
+    while frame is not None and frame.f_code is not Teardown.__exit__.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _leave(signum: int) -> None:

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 from fslab.errors import MountError, UnsafeError
 from fslab.storage import StackDevice, Workspace, guard
 from fslab.storage.layouts import Layout, LayoutPlan, O, volume_name
-from fslab.system import sysfs
-from fslab.system.files import opened
+from fslab.system import files, sysfs
 
 NODE_DEADLINE_S = 10.0
 RELEASE_DEADLINE_S = 20.0
@@ -55,7 +54,7 @@ class JoinedLayout(Layout[O]):
             workspace.run("attach", [word.replace(USABLE, usable) for word in argv])
         node = _wait_for(Path(plan.device), parts)
         # While it is open, the kernel gives its number to no other device, whoever stops it.
-        held = undo.enter_context(opened(node))
+        held = files.held(node, undo)
         facts = {
             **sysfs.geometry(node), "layout": self.name, **options.model_dump(), **self.facts(node),
             "parts": [dict(device.facts) for device in devices],

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from fslab.errors import NeedsRootError, UnsafeError, UnsupportedError
 from fslab.storage import Growth, StackDevice, Workspace, images
-from fslab.system import loops, mounts, proc, sysfs
-from fslab.system.files import opened
+from fslab.system import files, loops, mounts, proc, signals, sysfs
 
 _REMOVED = frozenset({errno.ENXIO, errno.ENODEV, errno.ENOENT})
 _NO_NODE = "a container needs the nodes /dev/loop* of the host"
@@ -122,7 +121,7 @@ def _attached(
             device = attempt.enter_context(loops.added()) if new else loops.free()
             attempt.callback(_detach, image, workspace, workspace.journal.will_create("loop", str(image)))
             try:
-                held = attempt.enter_context(opened(device))
+                held = files.held(device, attempt)
             except OSError as error:
                 if error.errno in _REMOVED and time.monotonic() < deadline:
                     continue  # another process, such as an fslab that renews its own, removed the device
@@ -137,7 +136,8 @@ def _attached(
                 except UnsafeError:
                     workspace.run("detach", ["losetup", "--detach", str(device)])
                     raise
-                undo.push(attempt.pop_all())
+                with signals.shielded():
+                    undo.push(attempt.pop_all())
                 return device, check
             if os.strerror(errno.EBUSY) not in done.stderr or time.monotonic() > deadline:
                 raise proc.failed(done)
