@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import shutil
+import signal
 import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import leaks
 from tests.disk_server import BINARY
+from tests.limits import wait_for
 from tests.root.conftest import FSLAB
 
+from fslab.api.crash import run_request
 from fslab.crash import bounded, examine
 from fslab.crash.sequences import Sequences
+from fslab.errors import InterruptedBySignal
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-from fslab.system import block_log, mounts, proc
+from fslab.system import block_log, files, loops, mounts, proc
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
 
@@ -186,7 +194,9 @@ def test_what_others_have_mounted_is_not_kept_mounted(loop: Callable[[], Path], 
     directory.mkdir()
     script = (
         "import sys; from pathlib import Path; from fslab.crash.examine import private\n"
-        "with private(Path(sys.argv[1]), '1m', uses=Path(sys.argv[2]) / 'image'):\n"
+        "from fslab.system.signals import Teardown\n"
+        "with Teardown() as undo:\n"
+        "    private(Path(sys.argv[1]), '1m', undo, uses=Path(sys.argv[2]) / 'image')\n"
         "    print(Path('/proc/self/mounts').read_text())"
     )
     try:
@@ -196,6 +206,143 @@ def test_what_others_have_mounted_is_not_kept_mounted(loop: Callable[[], Path], 
             mounts.unmount(target)
     assert f" {used} " in shown
     assert f" {others} " not in shown
+
+
+def test_a_killed_examination_leaves_no_loop_device_whoever_removes_its_directory(
+    virtual: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a session of tests does with what an interrupted one has left: outside of the namespace nothing is mounted."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "recordings"))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    directory = virtual("ext4", "--log", str(tmp_path / "fslab-disk.log"), "--log-data")
+    argv = [FSLAB, "crash", "test", str(directory), "--scratch", str(scratch), "--states", "100000"]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as process:
+        try:
+            wait_for(lambda: stopped_while_mounted(process))
+            seen = Path(f"/proc/{process.pid}/root")
+            (images,) = scratch.glob("crash-*/images")
+            # What is open keeps the mount of the images, as the loop device itself does.
+            with files.opened(seen / images.relative_to("/")) as held:
+                about = os.stat("state.img", dir_fd=held)
+                shutil.rmtree(images.parent)
+                process.kill()
+                process.wait()
+                try:
+                    wait_for(lambda: not attached((about.st_dev, about.st_ino)))
+                finally:
+                    with contextlib.suppress(OSError):
+                        os.rmdir(
+                            "mounted", dir_fd=held
+                        )  # else a failure keeps the device until the next boot
+        finally:
+            process.kill()
+
+
+def stopped_while_mounted(process: subprocess.Popen[bytes]) -> bool:
+    """Stop a crash test. Let it continue and return False unless it has a state mounted then."""
+    process.send_signal(signal.SIGSTOP)
+    wait_for(lambda: is_stopped(process.pid))
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    running = [pid for pid in children if not leaks.is_dead(Path(f"/proc/{pid}"))]
+    mounted = mounts.mounted(Path(f"/proc/{process.pid}/mountinfo"))
+    # Its only other child makes states; one that mounts or unmounts would go on.
+    found = len(running) == 1 and any(each.target.name == "mounted" for each in mounted)
+    if not found:
+        process.send_signal(signal.SIGCONT)
+    return found
+
+
+def is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+def attached(file: tuple[int, int]) -> bool:
+    """Return whether a loop device lies on a file, given as device and inode number."""
+    with contextlib.suppress(OSError):  # detached in between
+        found = (loops.backing_of(Path("/dev") / name) for name in loops.attached())
+        return any(each is not None and each.file == file for each in found)
+    return True
+
+
+# Ends an examination after its N-th command by a signal. Prints what is left, and how many commands there are.
+INTERRUPTED = """
+import json, os, shutil, sys
+from pathlib import Path
+from fslab.crash import bounded, examine, judge
+from fslab.crash.sequences import Sequences
+from fslab.errors import InterruptedBySignal
+from fslab.storage.filesystems import REGISTRY
+from fslab.system import mounts, proc, signals
+place, image = map(Path, sys.argv[1:])
+tested = examine.subject(REGISTRY.get("ext4"), "rw", ".", image)
+source = Sequences(chosen=(bounded.parse(["write n", "fsync n"]),))
+space, run = os.readlink("/proc/self/ns/mnt"), proc.run
+left, last, commands, ended = {}, 0, [], ""
+def counted(argv, **more):
+    done = run(argv, **more)
+    commands.append(argv[0])
+    if len(commands) == last:
+        signals._handle(15, None)
+    return done
+proc.run = counted
+while ended != "whole":
+    last, signals._SignalState.left_at = last + 1, None
+    commands.clear()
+    own = place / str(last)
+    own.mkdir()
+    try:
+        with signals.Teardown() as undo:
+            images = examine.private(own, "64m", undo, uses=image)
+            shutil.copy(image, images / "state.img")
+            target = images.with_name("mounted")
+            target.mkdir()
+            examine.Examiner(tested, source, target).examine(images / "state.img", [0])
+        ended = "whole"
+    except InterruptedBySignal:
+        ended = "interrupted"
+    below = [str(each.target) for each in mounts.mounted() if each.target.is_relative_to(place)]
+    found = (os.readlink("/proc/self/ns/mnt") == space, below, ended)
+    left[f"{last} {commands[last - 1] if len(commands) >= last else ''}"] = found
+print(json.dumps(left))
+"""
+
+
+def test_a_signal_after_any_command_of_an_examination_leaves_nothing(tmp_path: Path) -> None:
+    place, image = tmp_path / "place", tmp_path / "image"
+    place.mkdir()
+    proc.run(["truncate", "--size=8M", str(image)])
+    proc.run(["mkfs.ext4", "-q", str(image)])
+    done = proc.run([sys.executable, "-c", INTERRUPTED, str(place), str(image)])
+    *interrupted, whole = json.loads(done.stdout).items()
+    assert whole[1] == [True, [], "whole"]
+    assert [each for each in interrupted if each[1] != [True, [], "interrupted"]] == []
+    assert {"mount", "umount", "e2fsck"} <= {name.split()[1] for name, _ in interrupted}
+
+
+@pytest.mark.parametrize(
+    "asked", [{"do": "test"}, {"do": "recover"}, {"do": "fault", "fault": "flush-error"}], ids=str
+)
+def test_after_a_signal_the_file_system_under_test_is_mounted_again(
+    virtual: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    directory = virtual("ext4", "--log", str(tmp_path / "fslab-disk.log"), "--log-data")
+    (tmp_path / "request").write_text(json.dumps({**asked, "directory": str(directory / "new")}))
+    run, unmounted = proc.run, list[bool]()
+
+    def interrupted(argv: list[str], **how: Any) -> proc.Completed:
+        done = run(argv, **how)
+        if argv[0] == "umount" and not unmounted:
+            unmounted.append(mounts.at(directory.parent) is None)
+            raise InterruptedBySignal(signal.SIGTERM)
+        return done
+
+    with monkeypatch.context() as patch, pytest.raises(InterruptedBySignal):
+        patch.setattr(proc, "run", interrupted)
+        run_request(tmp_path / "request")
+    assert unmounted == [True]
+    assert mounts.at(directory.parent) is not None
 
 
 def test_a_disk_that_ignores_flushes_is_found(crash: Any) -> None:

@@ -24,6 +24,7 @@ from fslab.faults import ground
 from fslab.faults import trial as fault_trial
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import mounts, path_owners, paths, tools
+from fslab.system.signals import Teardown
 
 _REQUEST_LIMIT_BYTES = 1 << 20
 
@@ -45,10 +46,10 @@ def crash_test(request: CrashRequest) -> dict[str, Any]:
     with TemporaryDirectory(dir=paths.temporary(request.scratch), prefix="crash-") as place:
         recorded = recording.record(directory, source, Path(place), request.threads)
         tested = _tested(directory, mount, recorded.base)
-        images = Path(place) / "images"
-        images.mkdir()
         keep = request.recordings or paths.recordings()
-        with recording.put_away(mount, tested), examine.private(images, trial.IMAGES, uses=keep):
+        with Teardown() as undo:
+            recording.put_away(mount, tested, undo)
+            images = examine.private(Path(place), trial.IMAGES, undo, uses=keep)
             tally = trial.tally_of(recorded, tested, source, request, images)
         broken = any(finding.broken for finding in tally.findings.values())
         identity = kept.keep(recorded, tested, source, keep) if broken else None
@@ -145,20 +146,17 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
             "is not a directory", where=str(image.parent), hint="name another file: --output FILE"
         )
     path_owners.check_closed(image.parent, "--output")
-    with (
-        TemporaryDirectory(dir=paths.temporary(), prefix="fslab-crash-") as place,
-        # Before the builder starts, so that it sees the same mounts.
-        examine.private(Path(place), trial.IMAGES, uses=image),
-        states.builder(found.recording.log, found.recording.base) as builder,
-    ):
-        replayed = judge.judge_of(found.tested, found.recording, found.source, builder, Path(place))
-        every = range(len(found.source.steps))
-        if second is None:
-            builder.make(state, image)
-            findings = replayed.after(state, every).findings
-        else:
-            repair = joint == states.REPAIR
-            findings = _state_again(replayed, state, second, image, every, repair=repair)
+    with TemporaryDirectory(dir=paths.temporary(), prefix="fslab-crash-") as place, Teardown() as undo:
+        images = examine.private(Path(place), trial.IMAGES, undo, uses=image)
+        with states.builder(found.recording.log, found.recording.base) as builder:
+            replayed = judge.judge_of(found.tested, found.recording, found.source, builder, images)
+            every = range(len(found.source.steps))
+            if second is None:
+                builder.make(state, image)
+                findings = replayed.after(state, every).findings
+            else:
+                repair = joint == states.REPAIR
+                findings = _state_again(replayed, state, second, image, every, repair=repair)
     told = [trial.finding_document(finding, found.source, identity) for finding in findings]
     return {"image": str(image), "filesystem": found.tested.driver.name, "findings": told}
 

@@ -1,14 +1,20 @@
 """Examine one crash state: mount it, read it, unmount it, check it. All mounts are in a mount namespace of the process:
-if the process is killed, no mount, loop device or image remains."""
+if the process is killed, no mount, loop device or image remains.
+
+For that, no image may lie on a mount that its own mount point lies on: if somebody removes the directory of the lower
+mount in another namespace, the kernel detaches both as one tree (Linux, fs/namespace.c: UMOUNT_CONNECTED). The loop
+device then keeps the lower mount, which keeps the upper one, which keeps the loop device, until the machine is reset.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +24,9 @@ from fslab.crash.sources import Source, directory_of
 from fslab.errors import MountError, UnsupportedError
 from fslab.storage.filesystems import FileSystem, others_in_log
 from fslab.storage.promises import Promises
-from fslab.system import mounts, proc
+from fslab.system import cache, files, kernel_log, mounts, proc
 from fslab.system.kernel_log import WARNING, KernelMessages, belongs
+from fslab.system.signals import Teardown
 from fslab.system.tool_messages import one_line
 from fslab.validity.trial_warnings.machine import SERIOUS
 
@@ -59,6 +66,18 @@ class Subject:
     promises: Promises
     root: str
 
+    def mount(self, device: str, target: Path, *, limit_s: float = LIMIT_S) -> float:
+        """Mount it from ``device``, of which nothing is cached then, and return the seconds for that. MountError if it
+        cannot be mounted."""
+        cache.drop_buffers(Path(device))
+        argv = self.driver.mount_argv(self.options, device, str(target))
+        return kernel_log.run(argv, failure=MountError, timeout_s=limit_s).duration_s
+
+    def mount_again(self, device: str, target: Path) -> None:
+        """Mount it, unless it is mounted: however a test of a user's file system ends."""
+        if mounts.at(target) is None:
+            self.mount(device, target)
+
 
 @dataclass(kw_only=True, slots=True)
 class Examined:
@@ -88,39 +107,23 @@ def subject(driver: FileSystem, options: str, root: str, image: Path) -> Subject
     return Subject(driver=driver, options=options, promises=promises, root=root)
 
 
-@contextmanager
-def private(directory: Path, size: str, *, uses: Path) -> Iterator[None]:
-    """Enter a mount namespace of this process, and mount a tmpfs on ``directory`` for images and their mount point.
+def private(directory: Path, size: str, undo: ExitStack, *, uses: Path) -> Path:
+    """Enter a mount namespace of this process. Return a new directory in ``directory`` for images, a tmpfs.
 
-    When the process ends, everything still mounted there disappears. Mounts of loop
-    devices are removed from the namespace, unless the program, ``directory`` or ``uses`` lies on them: such a copy of a
-    mount would keep a device in use after others have unmounted it.
+    ``undo`` unmounts it and leaves the namespace. When the process ends, everything still mounted disappears. Mounts of
+    loop devices are removed from the namespace, unless the program, ``directory`` or ``uses`` lies on them: such a copy
+    of a mount would keep a device in use after others have unmounted it.
     """
-    with _own_namespace():
-        _keep_only(needed=[directory, uses, Path.cwd(), Path(sys.prefix), Path(__file__)])
-        options = f"size={size},mode=0700"
-        proc.run(["mount", "-t", "tmpfs", "-o", options, "fslab-crash", str(directory)])
-        try:
-            yield
-        finally:
-            mounts.unmount(directory)
-
-
-@contextmanager
-def _own_namespace() -> Iterator[None]:
-    """Leave the mount namespace of this process for a copy of it, and return to it at the end."""
-    former, place = os.open("/proc/thread-self/ns/mnt", os.O_RDONLY), os.open(".", os.O_PATH)
-    try:
-        _call("unshare", CLONE_NEWNS)
-        proc.run(["mount", "--make-rprivate", "/"])
-        yield
-    finally:
-        try:
-            _call("setns", former, CLONE_NEWNS)
-            os.fchdir(place)  # setns(2) changes to the root directory
-        finally:
-            os.close(former)
-            os.close(place)
+    images = directory / "images"
+    images.mkdir()
+    undo.callback(os.fchdir, files.held(".", undo, os.O_PATH))  # setns(2) changes to the root directory
+    undo.callback(_call, "setns", files.held("/proc/thread-self/ns/mnt", undo), CLONE_NEWNS)
+    _call("unshare", CLONE_NEWNS)
+    proc.run(["mount", "--make-rprivate", "/"])
+    _keep_only(needed=[directory, uses, Path.cwd(), Path(sys.prefix), Path(__file__)])
+    undo.callback(mounts.unmount, images)
+    proc.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "fslab-crash", str(images)])
+    return images
 
 
 def _call(name: str, *arguments: int) -> None:
@@ -141,7 +144,7 @@ def _keep_only(needed: list[Path]) -> None:
 
 
 class Examiner:
-    """Examines images one after the other."""
+    """Examines images one after the other. Mounts them on ``target``, which is not on the mount of the images."""
 
     def __init__(self, tested: Subject, source: Source[Any], target: Path) -> None:
         self._subject, self._source, self.target = tested, source, target
@@ -157,62 +160,58 @@ class Examiner:
             self._repair_fully(image, seen)
         elif not self._subject.promises.consistent.given:
             repaired_s = self._repair(image, seen)
-        mounted_s = self._mount(image)
+        look = partial(self._look, numbers, seen)
+        mounted_s = self._mounted(image, seen, look)
         if mounted_s is None:
             seen.findings.append(self._finding(Kind.UNMOUNTABLE, self._last_error))
             self._repair(image, seen, found=True)
-            if self._mount(image) is None:
+            if self._mounted(image, seen, look) is None:
                 return seen
         else:
             seen.recovery_ns = int((mounted_s + repaired_s) * 1e9)
-        with self._until_unmounted(seen):
-            for number in numbers:
-                seen.contents[number] = self._source.look(
-                    directory_of(self.target / self._subject.root, number)
-                )
         if not any(finding.kind is Kind.UNMOUNTABLE for finding in seen.findings):
             self._check(image, seen)
-        if not seen.findings and self._subject.promises.consistent.given and self._source.usable:
-            self._use(image, seen)
+        usable = self._subject.promises.consistent.given and self._source.usable
+        if not seen.findings and usable and self._mounted(image, seen, partial(self._use, seen)) is None:
+            seen.findings.append(self._finding(Kind.UNMOUNTABLE, f"the second time: {self._last_error}"))
         return seen
 
-    def _use(self, image: Path, seen: Examined) -> None:
-        """Write into what is left of each run, and remove it: names can remain that no checker misses."""
-        if self._mount(image) is None:
-            seen.findings.append(self._finding(Kind.UNMOUNTABLE, f"the second time: {self._last_error}"))
-            return
-        with self._until_unmounted(seen):
-            for number in seen.contents:
-                directory = directory_of(self.target / self._subject.root, number)
-                try:
-                    self._source.use(directory)
-                except OSError as error:
-                    at = os.path.relpath(error.filename or directory, directory)
-                    found = self._finding(Kind.UNWRITABLE, f"cannot write or remove '{at}': {error.strerror}")
-                    seen.findings.append(replace(found, sequence=number))
+    def _look(self, numbers: Iterable[int], seen: Examined) -> None:
+        for number in numbers:
+            directory = directory_of(self.target / self._subject.root, number)
+            seen.contents[number] = self._source.look(directory)
 
-    @contextmanager
-    def _until_unmounted(self, seen: Examined) -> Iterator[None]:
-        """Unmount at the end, and note what the kernel has logged of the mount since."""
-        try:
-            device = os.path.basename(mounts.containing(self.target).source)  # noqa: PTH119
-            yield
-        finally:
-            mounts.unmount(self.target)
-        if told := self._kernel.serious([device]):
-            seen.findings.append(self._finding(Kind.KERNEL_LOG, " | ".join(told[:_LINES])))
+    def _use(self, seen: Examined) -> None:
+        """Write into what is left of each run, and remove it: names can remain that no checker misses."""
+        for number in seen.contents:
+            directory = directory_of(self.target / self._subject.root, number)
+            try:
+                self._source.use(directory)
+            except OSError as error:
+                at = os.path.relpath(error.filename or directory, directory)
+                found = self._finding(Kind.UNWRITABLE, f"cannot write or remove '{at}': {error.strerror}")
+                seen.findings.append(replace(found, sequence=number))
 
     _last_error = ""
 
-    def _mount(self, image: Path) -> float | None:
+    def _mounted(self, image: Path, seen: Examined, work: Callable[[], None]) -> float | None:
+        """Mount the image, do ``work`` and unmount it. Note what the kernel logged meanwhile. Return the seconds of the
+        mount; None if it failed."""
         options = self._subject.driver.copy_mount_options(f"{self._subject.options},loop")
         argv = self._subject.driver.mount_argv(options, str(image), str(self.target))
         self._kernel.reasons()
-        done = proc.run(argv, check=False, timeout_s=LIMIT_S)
-        if done.returncode == 0:
-            return done.duration_s
-        self._last_error = " | ".join([*self._kernel.reasons()[-_LINES:], one_line(done.stderr)])
-        return None
+        with Teardown() as undo:
+            # Before: mount(8) can be ended when it has mounted.
+            undo.callback(mounts.unmount, self.target)
+            done = proc.run(argv, check=False, timeout_s=LIMIT_S)
+            if done.returncode != 0:
+                self._last_error = " | ".join([*self._kernel.reasons()[-_LINES:], one_line(done.stderr)])
+                return None
+            device = Path(mounts.containing(self.target).source).name
+            work()
+        if told := self._kernel.serious([device]):
+            seen.findings.append(self._finding(Kind.KERNEL_LOG, " | ".join(told[:_LINES])))
+        return done.duration_s
 
     def _repair(self, image: Path, seen: Examined, *, found: bool = False) -> float:
         """Repair the image if a check finds damage, or if damage was ``found`` before. Return the seconds for both."""

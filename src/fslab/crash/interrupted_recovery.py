@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from fslab.crash.examine import LIMIT_S, Subject
 from fslab.crash.recording import Recording
 from fslab.system import disk_server, files, mounts, proc, process_marks
+from fslab.system.signals import Teardown, shielded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,21 +37,22 @@ def recovery_of(
         yield None
         return
     directory = image.with_name(_DIRECTORY)
-    server = disk_server.start(
-        directory,
-        _options(image, directory, volatile=volatile),
-        mark=os.environ.get(process_marks.MARK, "crash"),
-    )
-    try:
+    mark = os.environ.get(process_marks.MARK, "crash")
+    with Teardown() as undo:
+        undo.callback(_remove, directory)
+        with shielded():  # a disk without a model is ready at once
+            server = disk_server.start(directory, _options(image, directory, volatile=volatile), mark=mark)
+            undo.callback(server.end)
         _copy(image, server.file)
         server.ask("clear")
         done = _repaired(tested, server.file) if repair else _mounted(tested, server.file, target)
         server.ask("sync")
         yield Recording(base=image, log=disk_server.log_of(directory)) if done else None
-    finally:
-        server.end()
-        with suppress(OSError):
-            directory.rmdir()
+
+
+def _remove(directory: Path) -> None:
+    with suppress(OSError):
+        directory.rmdir()
 
 
 def _options(image: Path, directory: Path, *, volatile: bool) -> Sequence[str]:
@@ -70,10 +72,9 @@ def _mounted(tested: Subject, file: Path, target: Path) -> bool:
     """Mount and unmount the file. Return whether it could be mounted."""
     options = tested.driver.copy_mount_options(f"{tested.options},loop")
     argv = tested.driver.mount_argv(options, str(file), str(target))
-    if proc.run(argv, check=False, timeout_s=LIMIT_S).returncode != 0:
-        return False
-    mounts.unmount(target)
-    return True
+    with Teardown() as undo:
+        undo.callback(mounts.unmount, target)
+        return proc.run(argv, check=False, timeout_s=LIMIT_S).returncode == 0
 
 
 def _copy(image: Path, file: Path) -> None:

@@ -242,8 +242,8 @@ class Judge:
 def judge_of(
     tested: Subject, recording: Recording, source: Source[Any], builder: Builder, images: Path
 ) -> Judge:
-    """Return a judge with its own mount point in ``images``, which is a private tmpfs."""
-    target = images / "mounted"
+    """Return a judge with its own mount point beside ``images``, which is a private tmpfs."""
+    target = images.with_name("mounted")
     target.mkdir()
     return Judge(
         tested=tested, source=source, positions=Positions.of(recording.table(), source.steps), builder=builder,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from fslab.crash.sources import Source
-from fslab.errors import FslabError, MountError, UnsupportedError
+from fslab.errors import FslabError, UnsupportedError
 from fslab.system import block_log, disk_server, mounts, proc, sysfs
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ START = "start"
 FLUSHED = "flushed"  # after each group of runs that are performed at the same time
 TRIES = 10
 IN_USE_S = 2.0
-MOUNT_LIMIT_S = 300.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,19 +98,14 @@ def _perform_all(directory: Path, server: Path, source: Source[Any], threads: in
             disk_server.ask(server, "mark", name=FLUSHED)
 
 
-@contextmanager
-def put_away(mount: mounts.Mount, tested: Subject) -> Iterator[None]:
-    """Unmount the recorded file system, and mount it again at the end.
+def put_away(mount: mounts.Mount, tested: Subject, undo: ExitStack) -> None:
+    """Unmount the recorded file system; ``undo`` mounts it again.
 
     Before Linux 6.7, btrfs does not mount a state while another device with the same UUID is mounted.
     """
     os.chdir("/")  # a campaign starts its tools in the directory under test
+    undo.callback(tested.mount_again, mount.source, mount.target)
     mounts.unmount(mount.target, deadline_s=IN_USE_S)
-    try:
-        yield
-    finally:
-        argv = tested.driver.mount_argv(tested.options, mount.source, str(mount.target))
-        proc.run(argv, failure=MountError, timeout_s=MOUNT_LIMIT_S)
 
 
 class _EndedError(FslabError):

@@ -16,7 +16,8 @@ from fslab.crash import contents, recording
 from fslab.crash.examine import Complaints, Subject
 from fslab.crash.request import RecoveryRequest
 from fslab.errors import FslabError, MountError
-from fslab.system import cache, disk_server, kernel_log, mounts, proc
+from fslab.system import disk_server, mounts, proc
+from fslab.system.signals import Teardown
 from fslab.units import parse_size
 
 PER_DIRECTORY = 1000
@@ -52,22 +53,24 @@ def measure(directory: Path, device: str, tested: Subject, request: RecoveryRequ
     """
     target, server = mounts.containing(directory).target, recording.disk_of(directory)
     os.chdir("/")  # a campaign starts its tools in the directory under test
-    # This fails if another process uses the file system, and it makes earlier writes durable before the cut.
-    mounts.unmount(target, deadline_s=recording.IN_USE_S)
-    _mount(device, target, tested)
-    _cut(server, directory, request)
-    found, before, kernel = Recovery(), _transferred(server), Complaints(tested.driver.mount_type)
-    kernel.reasons()
-    found.recovery_ns = _repair(device, tested, found) + _mount(device, target, tested)
-    found.read_bytes, found.written_bytes = (
-        after - was for after, was in zip(_transferred(server), before, strict=True)
-    )
-    _look(directory, request, found)
-    if request.check:
-        mounts.unmount(target)
-        mounts.wait_released(Path(device))
-        found.check_ns = _check(device, tested, found)
-        _mount(device, target, tested)
+    with Teardown() as undo:
+        undo.callback(tested.mount_again, device, target)
+        # This fails if another process uses the file system, and it makes earlier writes durable before the cut.
+        mounts.unmount(target, deadline_s=recording.IN_USE_S)
+        tested.mount(device, target)
+        _cut(server, directory, request)
+        found, before, kernel = Recovery(), _transferred(server), Complaints(tested.driver.mount_type)
+        kernel.reasons()
+        repaired_ns = _repair(device, tested, found)
+        found.recovery_ns = repaired_ns + int(tested.mount(device, target, limit_s=LIMIT_S) * 1e9)
+        found.read_bytes, found.written_bytes = (
+            after - was for after, was in zip(_transferred(server), before, strict=True)
+        )
+        _look(directory, request, found)
+        if request.check:
+            mounts.unmount(target)
+            mounts.wait_released(Path(device))
+            found.check_ns = _check(device, tested, found)
     if found.damaged is None and (said := kernel.serious([Path(device).name])):
         found.damaged = f"the kernel logged: {said[0]}"
     return {"version": FORMAT, "filesystem": tested.driver.name, "files": request.files, **asdict(found)}
@@ -76,21 +79,21 @@ def measure(directory: Path, device: str, tested: Subject, request: RecoveryRequ
 def _cut(server: Path, directory: Path, request: RecoveryRequest) -> None:
     """Write the files, cut power and unmount. Power is switched on again afterwards, even after an error."""
     mount = mounts.containing(directory)
-    disk_server.ask(server, "pace", real=False)  # the time to write the files is not measured
-    try:
-        _write(directory, request)
-        disk_server.ask(server, "cut", unflushed=request.unflushed, seed=request.seed)
-        mounts.unmount(mount.target)
-        mounts.wait_released(Path(mount.source))
-    except OSError as error:
-        raise FslabError(
-            f"cannot write the files: {error.strerror}",
-            where=str(directory),
-            hint="use fewer files, or a medium with more memory",
-        ) from error
-    finally:
-        disk_server.ask(server, "power_on")
-        disk_server.ask(server, "pace", real=True)
+    with Teardown() as undo:
+        undo.callback(disk_server.ask, server, "pace", real=True)
+        undo.callback(disk_server.ask, server, "power_on")
+        disk_server.ask(server, "pace", real=False)  # the time to write the files is not measured
+        try:
+            _write(directory, request)
+            disk_server.ask(server, "cut", unflushed=request.unflushed, seed=request.seed)
+            mounts.unmount(mount.target)
+            mounts.wait_released(Path(mount.source))
+        except OSError as error:
+            raise FslabError(
+                f"cannot write the files: {error.strerror}",
+                where=str(directory),
+                hint="use fewer files, or a medium with more memory",
+            ) from error
 
 
 def _write(directory: Path, request: RecoveryRequest) -> None:
@@ -158,12 +161,6 @@ def _check(device: str, tested: Subject, found: Recovery) -> int:
     if done.returncode != 0:
         found.damaged = f"{argv[0]} exits {done.returncode}"
     return int(done.duration_s * 1e9)
-
-
-def _mount(device: str, target: Path, tested: Subject) -> int:
-    cache.drop_buffers(Path(device))
-    argv = tested.driver.mount_argv(tested.options, device, str(target))
-    return int(kernel_log.run(argv, failure=MountError, timeout_s=LIMIT_S).duration_s * 1e9)
 
 
 def _transferred(server: Path) -> tuple[int, int]:

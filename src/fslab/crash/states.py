@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fslab import texts
 from fslab.errors import ToolFailedError, UsageError
 from fslab.system import disk_server, proc
+from fslab.system.signals import Teardown, shielded
 
 if TYPE_CHECKING:
     import polars as pl
@@ -126,20 +127,18 @@ class Builder:
 @contextmanager
 def builder(log: Path, base: Path) -> Iterator[Builder]:
     """Start ``fslab-disk states`` for this log; ``base`` is the image of the disk when the log began."""
-    ask, requests = os.pipe2(os.O_CLOEXEC)
-    answers, tell = os.pipe2(os.O_CLOEXEC)
-    child = None
-    try:
-        try:
+    with Teardown() as undo:
+        with shielded():
+            ask, requests = os.pipe2(os.O_CLOEXEC)
+            answers, tell = os.pipe2(os.O_CLOEXEC)
             argv: Sequence[str] = [disk_server.TOOL.program, "states", str(log), "--base", str(base)]
-            child = proc.start(argv, output=tell, errors=2, stdin=ask)
-        finally:
-            os.close(ask)
-            os.close(tell)
+            try:
+                child = proc.start(argv, output=tell, errors=2, stdin=ask)
+                undo.callback(child.end)
+                undo.callback(child.wait, 10)
+            finally:
+                os.close(ask)
+                os.close(tell)
+                undo.callback(os.close, answers)
+                undo.callback(os.close, requests)
         yield Builder(requests, answers)
-    finally:
-        os.close(requests)
-        os.close(answers)
-        if child is not None:
-            child.wait(10)
-            child.end()

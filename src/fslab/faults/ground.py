@@ -18,9 +18,10 @@ from typing import Any
 from fslab.crash import contents
 from fslab.crash.contents import BLOCK_BYTES
 from fslab.crash.examine import Subject
-from fslab.errors import FslabError, MountError, UnsupportedError
+from fslab.errors import FslabError, UnsupportedError
 from fslab.faults import FILES
-from fslab.system import block_log, cache, disk_server, files, kernel_log, mounts, paths
+from fslab.system import block_log, disk_server, files, mounts, paths
+from fslab.system.signals import Teardown
 
 BLOCKS = 8  # of each file: more than any file system stores in an inode
 NAMES, NAME_BYTES = 64, 100
@@ -48,10 +49,10 @@ class Ground:
     tested: Subject
     seed: int = 0
     scratch: Path | None = None
-    _target: Path = field(init=False)
+    target: Path = field(init=False)
 
     def __post_init__(self) -> None:
-        self._target = mounts.containing(self.directory).target
+        self.target = mounts.containing(self.directory).target
 
     def path(self, number: int) -> Path:
         """Return the path of one of the files; each has its own directory."""
@@ -96,13 +97,11 @@ class Ground:
         self.mount()
 
     def unmount(self, *, deadline_s: float = mounts.UNMOUNT_DEADLINE_S) -> None:
-        mounts.unmount(self._target, deadline_s=deadline_s)
+        mounts.unmount(self.target, deadline_s=deadline_s)
         mounts.wait_released(Path(self.device))
 
     def mount(self) -> None:
-        cache.drop_buffers(Path(self.device))
-        argv = self.tested.driver.mount_argv(self.tested.options, self.device, str(self._target))
-        kernel_log.run(argv, failure=MountError, timeout_s=LIMIT_S)
+        self.tested.mount(self.device, self.target)
 
     def requests(self, operation: str, work: Callable[[], object]) -> list[Range]:
         """Return the ranges of the disk that ``work`` reads or writes (``operation``), and what they hold."""
@@ -136,18 +135,22 @@ class Ground:
         """Restore the disk's contents at the end of the block. The file system is unmounted before the block and after
         it, and mounted again each time."""
         self.unmount()
-        with TemporaryDirectory(dir=paths.temporary(self.scratch), prefix="fslab-faults-") as place:
+        with (
+            TemporaryDirectory(dir=paths.temporary(self.scratch), prefix="fslab-faults-") as place,
+            Teardown() as undo,
+        ):
             image = Path(place) / "image"
             disk_server.ask(self.server, "snapshot", path=str(image))
+            undo.callback(self._undo, image)
             self.mount()
-            try:
-                yield
-            finally:
-                self.unmount()
-                now = Path(place) / "now"
-                disk_server.ask(self.server, "snapshot", path=str(now))
-                _restore(image, (image, now), Path(self.device))
-                self.mount()
+            yield
+
+    def _undo(self, image: Path) -> None:
+        self.unmount()
+        now = image.with_name("now")
+        disk_server.ask(self.server, "snapshot", path=str(now))
+        _restore(image, (image, now), Path(self.device))
+        self.mount()
 
 
 def check_log(server: Path, directory: Path) -> None:

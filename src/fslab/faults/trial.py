@@ -12,6 +12,7 @@ from fslab.faults import FILES, Attempt, Fault
 from fslab.faults.ground import LIMIT_S, Ground, error_of
 from fslab.system import disk_server, mounts, proc
 from fslab.system.mounts import sync
+from fslab.system.signals import Teardown
 
 FORMAT = 1
 IN_USE_S = 2.0
@@ -42,24 +43,25 @@ class Result:
 def measure(ground: Ground, fault: Fault) -> dict[str, Any]:
     """Try one fault and return the document. MountError if the file system cannot be mounted, even after repair."""
     os.chdir("/")  # a campaign starts its tools in the directory under test
-    ground.unmount(deadline_s=IN_USE_S)  # fails if another process uses the file system
-    ground.mount()
-    ground.lay_out()
-    fault.prepare(ground)
-    mounts.flush(ground.directory)
     result = Result()
-    disk_server.ask(ground.server, "pace", real=False)  # the duration is not measured
-    try:
-        ground.remount()
-        attempts = fault.strike(ground)
-    finally:
-        ground.disarm()
-        disk_server.ask(ground.server, "pace", real=True)
-        fault.end(ground)
-    result.writes_stopped = error_of(lambda: _write_something(ground)) is not None
-    _come_back(ground, result)
-    _judge(ground, attempts, result)
-    _check(ground, result)
+    with Teardown() as mounted:
+        mounted.callback(ground.tested.mount_again, ground.device, ground.target)
+        ground.unmount(deadline_s=IN_USE_S)  # fails if another process uses the file system
+        ground.mount()
+        ground.lay_out()
+        fault.prepare(ground)
+        mounts.flush(ground.directory)
+        with Teardown() as undo:
+            undo.callback(fault.end, ground)
+            undo.callback(disk_server.ask, ground.server, "pace", real=True)
+            undo.callback(ground.disarm)
+            disk_server.ask(ground.server, "pace", real=False)  # the duration is not measured
+            ground.remount()
+            attempts = fault.strike(ground)
+        result.writes_stopped = error_of(lambda: _write_something(ground)) is not None
+        _come_back(ground, result)
+        _judge(ground, attempts, result)
+        _check(ground, result)
     driver = ground.tested.driver.name
     return {"version": FORMAT, "filesystem": driver, "fault": fault.name, **asdict(result)}
 
@@ -122,7 +124,6 @@ def _check(ground: Ground, result: Result) -> None:
     ground.unmount()
     argv = ground.tested.driver.check_argv(ground.device) or []
     done = proc.run(argv, check=False, timeout_s=LIMIT_S)
-    ground.mount()
     if done.returncode != 0:
         result.needs_repair = True
         result.examples.append(f"{argv[0]} exits {done.returncode}")
