@@ -88,13 +88,16 @@ def _check_files(files: Iterable[Path]) -> None:
     # Including the owner of fslab's files, who can change fslab anyway.
     owners = {0, os.geteuid(), Path(__file__).stat().st_uid}
     ways: dict[Path, str | None] = {}
+    groups = path_owners.Groups.WITHOUT_OTHERS  # Debian gives /usr/local/lib/python3 to the group staff
     for file in files:
         if file.parent not in ways:
-            ways[file.parent] = path_owners.stranger_on_the_way(file.parent, owners, sticky=False)
+            ways[file.parent] = path_owners.stranger_on_the_way(
+                file.parent, owners, sticky=False, groups=groups
+            )
         why = ways[file.parent]
         if why is None and os.path.lexists(file):
             check = path_owners.stranger_on_the_way if file.is_symlink() else path_owners.stranger
-            why = check(file, owners)
+            why = check(file, owners, groups=groups)
         if why:
             raise PluginError(
                 f"plug-in not loaded: {why}",

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from fslab.system import path_walk
+
 _MANY_DIGITS, _MANY_DIGITS_BYTES = re.compile(r"[0-9]{19}"), re.compile(rb"[0-9]{19}")
 LONGEST_INTEGER = 20  # characters: 64 bits
 
@@ -54,10 +56,11 @@ def of_file_below(path: Path, places: Iterable[Path], *, limit_bytes: int) -> st
     """Return the text of a regular file that lies, with all links resolved, in one of these directories or below.
 
     ``places``: without links. Raises OSError, before anything is read: EXDEV, with the file's real path, if it lies
-    elsewhere; EINVAL if it is not a regular file. Else as ``of_file``.
+    elsewhere; EINVAL if it is not a regular file; ELOOP if a link of /proc leads to it. Else as ``of_file``.
     """
-    # O_PATH: opening a device or a pipe can do harm, or block. What is opened then is what was checked.
-    found = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    # O_PATH: opening a device or a pipe can do harm, or block. What is opened then is what was checked. In a mount
+    # namespace of another user, any file can have a name in one of these directories.
+    found = path_walk.opened(path)
     try:
         same = Path(f"/proc/self/fd/{found}")
         real = same.readlink()

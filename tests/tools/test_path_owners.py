@@ -7,6 +7,8 @@ import grp
 import os
 import pwd
 import struct
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -15,6 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests import fuse
 
 from fslab import outputs
 from fslab.api import crash, replications
@@ -29,7 +32,7 @@ from fslab.fleet import agent, certificates
 from fslab.report.figures import files as figures
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.store.store import Store
-from fslab.system import files, memory, path_owners, paths, proc
+from fslab.system import files, memory, path_owners, path_walk, paths, proc
 
 NOBODY = 65534
 USERS = 100
@@ -147,12 +150,127 @@ def test_who_is_in_root_s_group_is_found(
     listed: list[str], directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also behind a member without an account, and a user whose own group it is, whom no list names."""
-    others = [SimpleNamespace(pw_uid=NOBODY, pw_gid=USERS if listed else 0)]
+    others = [SimpleNamespace(pw_name="nobody", pw_uid=NOBODY, pw_gid=USERS if listed else 0)]
     monkeypatch.setattr(pwd, "getpwall", lambda: others)
     monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_mem=listed))
     path_owners.check_closed(directory)
     directory.chmod(0o775)
-    assert "its group is 0" in refused(directory)
+    assert "its group is 0, which has the members nobody" in refused(directory)
+
+
+def test_a_user_s_private_group_has_the_user_s_name_and_perhaps_another_number(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = SimpleNamespace(pw_name="alice", pw_uid=1001, pw_gid=1002)
+    monkeypatch.setattr(pwd, "getpwall", lambda: [alice])
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: alice)
+    monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_name="alice", gr_mem=[]))
+    monkeypatch.setenv("SUDO_UID", "1001")
+    os.chown(directory, 1001, 1002)
+    directory.chmod(0o775)
+    path_owners.check_closed(directory)
+    monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_name="domain users", gr_mem=[]))
+    assert "its group is 1002" in refused(directory)
+
+
+def test_accounts_of_root_s_group_as_which_nothing_runs_are_no_others(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fedora, Alpine and others have them."""
+    names = ("sync", "shutdown", "halt", "operator")
+    accounts = [SimpleNamespace(pw_name=name, pw_uid=5 + at, pw_gid=0) for at, name in enumerate(names)]
+    monkeypatch.setattr(pwd, "getpwall", lambda: accounts)
+    monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_mem=["root"]))
+    directory.chmod(0o775)
+    path_owners.check_closed(directory)
+
+
+# Exchanges two names for ever, as their owner.
+EXCHANGE = """
+import ctypes, os, sys
+libc, one, other = ctypes.CDLL(None), *(os.fsencode(name) for name in sys.argv[1:])
+os.setgid(65534); os.setuid(65534)
+print("ready", flush=True)
+while True:
+    libc.renameat2(-100, one, -100, other, 2)
+"""
+
+
+def test_what_is_judged_is_what_was_reached(tmp_path: Path) -> None:
+    """While its owner exchanges their directory for a link to one of root's: it never passes for that."""
+    shared = tmp_path / "shared"
+    (theirs := shared / "theirs").mkdir(parents=True)
+    link = shared / "link"
+    link.symlink_to("/usr")
+    os.chown(theirs, NOBODY, -1)
+    os.chown(link, NOBODY, -1, follow_symlinks=False)
+    for place in (tmp_path, shared):
+        place.chmod(0o1777)
+    argv = [sys.executable, "-c", EXCHANGE, theirs, link]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as exchange:
+        try:
+            assert exchange.stdout is not None
+            exchange.stdout.readline()
+            said = {path_owners.stranger_on_the_way(theirs / "new") for _ in range(3000)}
+        finally:
+            exchange.kill()
+    assert said <= {f"{theirs} belongs to user {NOBODY}", f"the link {theirs} belongs to user {NOBODY}"}
+
+
+def test_links_of_proc_lead_where_their_text_does_not_say(directory: Path) -> None:
+    """Such as into another mount namespace, in which another user mounts what they like."""
+    with files.opened(directory) as descriptor:
+        for place in (Path("/proc/self/root", *directory.parts[1:]), Path(f"/proc/self/fd/{descriptor}")):
+            with pytest.raises(UnsafeError, match="it is not known who can write to /proc/"):
+                path_owners.check_closed(place)
+    path_owners.check_closed(Path("/proc/self/status"))
+
+
+def test_a_path_is_followed_as_the_kernel_does(directory: Path) -> None:
+    for name, target in (("dot", "."), ("up", ".."), ("root", "/"), ("way", "dot/up/data")):
+        (directory / name).symlink_to(target)
+    (directory / "loop").symlink_to("loop")
+    for path in ("", "dot", "up", "root", "way", "way/../data", "dot/./up/../above", "../data/"):
+        place = Path(f"{directory}/{path}")
+        descriptor = path_walk.opened(place)
+        try:
+            assert os.path.samestat(os.fstat(descriptor), place.stat()), path
+        finally:
+            os.close(descriptor)
+    for path, error in (("none/x", FileNotFoundError), ("loop", OSError)):
+        with pytest.raises(error):
+            path_walk.opened(directory / path)
+
+
+def test_the_user_of_a_fuse_file_system_says_who_its_owner_is(directory: Path) -> None:
+    with fuse.mounted(directory, of=NOBODY, says=0):
+        assert directory.stat().st_uid == 0
+        with pytest.raises(UnsafeError, match=f"{directory} is on a FUSE file system of user {NOBODY}"):
+            path_owners.check_closed(directory / "new")
+    with fuse.mounted(directory, of=0, says=0):
+        path_owners.check_closed(directory / "new")
+
+
+def test_what_root_may_not_look_at_is_not_taken_for_missing(directory: Path) -> None:
+    """As a FUSE file system without allow_other, whose user can unmount it a moment later."""
+    unreached = directory / ("n" * 256)
+    with pytest.raises(UnsafeError, match=r"it is not known who can write to .*File name too long"):
+        path_owners.check_closed(unreached)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("SUDO_UID", str(NOBODY)), ("PKEXEC_UID", str(NOBODY)), ("DOAS_USER", "nobody")]
+)
+def test_who_became_root_is_trusted(
+    variable: str, value: str, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.chown(directory, NOBODY, -1)
+    assert f"belongs to user {NOBODY}" in refused(directory)
+    monkeypatch.setenv(variable, value)
+    path_owners.check_closed(directory)
+    for other in ("²", "no such user"):
+        monkeypatch.setenv(variable, other)
+        assert f"belongs to user {NOBODY}" in refused(directory)
 
 
 def test_other_users_measure_where_they_may(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

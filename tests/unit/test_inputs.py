@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,17 @@ class TestOtherFiles:
         assert "--allow-path" in said
         assert "secret:" not in said
 
+    def test_are_not_read_through_a_process(self, tmp_path: Path) -> None:
+        """In its mount namespace, its owner can mount any file over one of the study, also one that only root reads."""
+        study = self.study(tmp_path, STUDY % "far")
+        (study.parent / "near").write_text(SECRET)
+        (study.parent / "far").symlink_to(f"/proc/{os.getpid()}/root{study.parent}/near")
+        with pytest.raises(
+            StudyError, match=r"far' cannot be read: Too many levels of symbolic links"
+        ) as refused:
+            load(study)
+        assert "secret:" not in str(refused.value)
+
     def test_are_read_where_the_user_allows_it(self, tmp_path: Path) -> None:
         study = self.study(tmp_path, STUDY % "../secret")
         assert load(study, allow_paths=[tmp_path]).files == {"../secret": SECRET}
@@ -163,9 +175,10 @@ class TestOtherFiles:
 
         def exchanged(descriptor: int) -> os.stat_result:
             about = real(descriptor)
-            (tmp_path / "a").unlink()
-            os.mkfifo(tmp_path / "a")
-            monkeypatch.setattr(os, "fstat", real)
+            if stat.S_ISREG(about.st_mode):
+                (tmp_path / "a").unlink()
+                os.mkfifo(tmp_path / "a")
+                monkeypatch.setattr(os, "fstat", real)
             return about
 
         monkeypatch.setattr(os, "fstat", exchanged)

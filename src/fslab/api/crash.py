@@ -119,6 +119,7 @@ def _ground(directory: Path) -> tuple[Path, mounts.Mount]:
         directory.mkdir(exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot be made: {error.strerror}", where=str(directory)) from error
+    path_owners.check_closed(directory, "DIRECTORY")  # below /tmp, another user can have made it first
     if any(directory.iterdir()):
         raise UsageError("the directory is not empty", where=str(directory), hint="name a new or empty one")
     mount = mounts.containing(directory)

@@ -9,6 +9,7 @@ import errno
 import grp
 import os
 import pwd
+import re
 import stat
 import struct
 from collections.abc import Iterator
@@ -16,13 +17,16 @@ from enum import Enum, auto
 from pathlib import Path
 
 from fslab.errors import UnsafeError
+from fslab.system import path_walk, syscalls
 
 _ACL = "system.posix_acl_access"
 # A version, then tag, permissions and id of each entry (include/uapi/linux/posix_acl_xattr.h).
 _ACL_HEAD, _ACL_ENTRY = struct.Struct("<I"), struct.Struct("<HHI")
 _USER, _GROUP_OF_FILE, _GROUP, _MASK = 0x02, 0x04, 0x08, 0x10
 _WRITE = 0o2
-_MOST_LINKS = 40  # as the kernel (path_resolution(7))
+# Accounts in root's group on Fedora, Alpine and others, as which no program runs.
+_OF_ROOT = frozenset({"sync", "shutdown", "halt", "operator"})
+_MOUNTED_BY = re.compile(rb"\buser_id=(\d+)")  # among the options of a FUSE mount
 
 
 class Groups(Enum):
@@ -36,8 +40,8 @@ class Groups(Enum):
 
 def trusted() -> set[int]:
     """Return the users whose files count as safe: root, fslab's own user, the owner of ``/`` and, for root, who
-    called sudo."""
-    return {0, os.geteuid(), os.stat("/").st_uid, *_caller()}  # noqa: PTH116
+    called sudo, run0, pkexec or doas."""
+    return {0, os.geteuid(), os.stat("/").st_uid, *_callers()}  # noqa: PTH116
 
 
 def stranger(
@@ -48,21 +52,13 @@ def stranger(
     Returns None if only they can. ``sticky``: in a directory with the sticky bit, only its owner counts. ``groups``:
     which group of the file is trusted. OSError if ``place`` does not exist.
     """
-    about, safe = place.stat(), trusted() if owners is None else owners
-    if about.st_uid not in safe:
-        return f"{place} belongs to user {about.st_uid}"
-    if sticky and about.st_mode & stat.S_ISVTX:
-        return None
-    if about.st_mode & stat.S_IWOTH:
-        return f"other users can write to {place}"
-    for tag, number in _named_writers(place, about):
-        if tag == _USER and number not in safe:
-            return f"other users can write to {place}: its ACL allows user {number}"
-        if tag == _GROUP and not _is_private(number, about, safe):
-            return f"other users can write to {place}: its ACL allows group {number}"
-        if tag == _GROUP_OF_FILE and not _may_write(about.st_gid, groups, about, safe):
-            return f"other users can write to {place}: its group is {about.st_gid}"
-    return None
+    descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC)
+    try:
+        return _stranger(
+            place, descriptor, trusted() if owners is None else owners, sticky=sticky, groups=groups
+        )
+    finally:
+        os.close(descriptor)
 
 
 def stranger_on_the_way(
@@ -74,38 +70,19 @@ def stranger_on_the_way(
     exist yet is judged by the directory that it would be made in. ``sticky``: applies to ``place``; it always applies
     to what is above. OSError if this cannot be determined.
     """
-    safe = trusted() if owners is None else owners
-    passed: list[Path] = []
-    for step in _way(place):
-        if step.is_symlink():
-            if (owner := step.lstat().st_uid) not in safe:
-                return f"the link {step} belongs to user {owner}"
-        else:
-            passed.append(step)
-    found = (stranger(each, safe, sticky=True, groups=groups) for each in passed[:-1])
-    why = next((each for each in found if each), None)
-    return why or stranger(passed[-1], safe, sticky=sticky, groups=groups)
-
-
-def _way(place: Path) -> Iterator[Path]:
-    """Yield each directory and each link that leads to ``place``, and ``place`` itself, as far as they exist."""
-    here, rest, links = Path("/"), list(reversed((Path.cwd() / place).parts[1:])), 0
-    yield here
-    while rest:
-        part = rest.pop()
-        step = here.parent if part == ".." else here / part
-        if not os.path.lexists(step):
-            return
-        yield step
-        if not step.is_symlink():
-            here = step
-            continue
-        links += 1
-        if links > _MOST_LINKS:
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(place))
-        target = step.readlink()
-        here = Path("/") if target.is_absolute() else here
-        rest += reversed(target.parts[1:] if target.is_absolute() else target.parts)
+    safe, why = trusted() if owners is None else owners, None
+    with (
+        contextlib.closing(path_walk.steps(place)) as way,
+        contextlib.suppress(FileNotFoundError, NotADirectoryError),
+    ):
+        for step in way:
+            if not step.is_link:
+                if above := _stranger(step.path, step.descriptor, safe, sticky=True, groups=groups):
+                    return above
+                why = None if sticky else _stranger(step.path, step.descriptor, safe, groups=groups)
+            elif step.about.st_uid not in safe:
+                return f"the link {step.path} belongs to user {step.about.st_uid}"
+    return why
 
 
 def check_closed(directory: Path, named_by: str = "path", *, sticky: bool = True) -> None:
@@ -138,11 +115,57 @@ def is_closed(directory: Path) -> bool:
     return True
 
 
-def _named_writers(place: Path, about: os.stat_result) -> Iterator[tuple[int, int]]:
+def _stranger(
+    place: Path, descriptor: int, safe: set[int], *, groups: Groups, sticky: bool = False
+) -> str | None:
+    about = os.fstat(descriptor)
+    if (owner := about.st_uid) not in safe:
+        return f"{place} belongs to user {owner}"
+    if (server := _server(descriptor)) is not None and server not in safe:
+        return f"{place} is on a FUSE file system of user {server}"
+    if sticky and about.st_mode & stat.S_ISVTX:
+        return None
+    if about.st_mode & stat.S_IWOTH:
+        return f"other users can write to {place}"
+    for tag, number in _named_writers(descriptor, about):
+        if tag == _USER and number not in safe:
+            return f"other users can write to {place}: its ACL allows user {number}"
+        if tag == _GROUP and not _is_private(number, about, safe):
+            return f"other users can write to {place}: its ACL allows group {number}"
+        if tag == _GROUP_OF_FILE and not _may_write(about.st_gid, groups, about, safe):
+            others = ", ".join(sorted(_name(user) for user in _members(about.st_gid) - safe))
+            named = f", which has the members {others}" if others else ""
+            return f"other users can write to {place}: its group is {about.st_gid}{named}"
+    return None
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
+
+
+def _server(descriptor: int) -> int | None:
+    """Return the user that mounted a FUSE file system, whose server says what it likes about owners and modes; None for
+    other file systems, also for one that the machine's hypervisor serves (virtiofs). OSError if it is not known."""
+    if syscalls.filesystem_type(descriptor) != syscalls.FUSE_SUPER_MAGIC:
+        return None
+    about = Path(f"/proc/self/fdinfo/{descriptor}").read_text("ascii").split()
+    mount = about[about.index("mnt_id:") + 1].encode()
+    for line in Path("/proc/self/mountinfo").read_bytes().split(b"\n"):
+        if line.partition(b" ")[0] == mount:
+            # Only among the options of the file system: the user chose the name of its source.
+            found = _MOUNTED_BY.search(line.rpartition(b" ")[2])
+            return int(found[1]) if found else None
+    raise OSError(errno.EXDEV, "mounted in another namespace", f"mount {mount.decode()}")
+
+
+def _named_writers(descriptor: int, about: os.stat_result) -> Iterator[tuple[int, int]]:
     """Yield tag and id of each group or named user that can write, by the ACL if there is one, else by the mode."""
     if not about.st_mode & stat.S_IWGRP:  # with an ACL, these bits are its mask
         return
-    entries = _acl(place)
+    entries = _acl(descriptor)
     if not entries:
         yield _GROUP_OF_FILE, about.st_gid
     mask = next((permissions for tag, permissions, _ in entries if tag == _MASK), _WRITE)
@@ -151,9 +174,9 @@ def _named_writers(place: Path, about: os.stat_result) -> Iterator[tuple[int, in
             yield tag, number
 
 
-def _acl(place: Path) -> list[tuple[int, int, int]]:
+def _acl(descriptor: int) -> list[tuple[int, int, int]]:
     try:
-        value = os.getxattr(place, _ACL)
+        value = os.getxattr(f"/proc/self/fd/{descriptor}", _ACL)
     except OSError as error:
         if error.errno in {errno.ENODATA, errno.EOPNOTSUPP}:
             return []
@@ -169,7 +192,7 @@ def _may_write(group: int, groups: Groups, about: os.stat_result, owners: set[in
 
 def _members(group: int) -> set[int]:
     """Return the users of a group: those that it names, and those whose own group it is."""
-    found = {each.pw_uid for each in pwd.getpwall() if each.pw_gid == group}
+    found = {each.pw_uid for each in pwd.getpwall() if each.pw_gid == group and each.pw_name not in _OF_ROOT}
     with contextlib.suppress(KeyError):  # the group has no name
         for name in grp.getgrgid(group).gr_mem:
             with contextlib.suppress(KeyError):  # a member without an account
@@ -179,9 +202,25 @@ def _members(group: int) -> set[int]:
 
 def _is_private(group: int, about: os.stat_result, owners: set[int]) -> bool:
     """Return whether only trusted users are in a group: root's, or the owner's own, without other members."""
-    return group in {0, about.st_uid} and _members(group) <= owners
+    return (group in {0, about.st_uid} or _is_of(about.st_uid, group)) and _members(group) <= owners
 
 
-def _caller() -> list[int]:
-    given = os.environ.get("SUDO_UID", "")
-    return [int(given)] if os.geteuid() == 0 and given.isdigit() else []
+def _is_of(user: int, group: int) -> bool:
+    """Return whether a group is the user's private one: their first one, of the same name (pam_umask(8), usergroups).
+    Members of others are not all known: a directory service does not list them."""
+    try:
+        account = pwd.getpwuid(user)
+        return account.pw_gid == group and grp.getgrgid(group).gr_name == account.pw_name
+    except KeyError:
+        return False
+
+
+def _callers() -> set[int]:
+    """Return who became root by sudo(8) or run0(1), pkexec(1) or doas(1), as these say."""
+    if os.geteuid() != 0:
+        return set()
+    given = (os.environ.get(name, "") for name in ("SUDO_UID", "PKEXEC_UID"))
+    found = {int(user) for user in given if user.isdecimal()}
+    with contextlib.suppress(KeyError):
+        found.add(pwd.getpwnam(os.environ["DOAS_USER"]).pw_uid)
+    return found

@@ -74,29 +74,36 @@ def _of_postgresql() -> tuple[str, ...]:
     return tuple(str(each) for each in sorted(found, key=lambda each: -int(each.parent.name)))
 
 
-def refused() -> tuple[str, ...]:
-    """Return the entries of PATH in which fslab does not search."""
-    given = os.environ.get("PATH", DEFAULT)
-    kept = trusted(given)
-    return tuple(entry for entry in given.split(":") if entry not in kept)
+def passed_over(name: str) -> tuple[str, str] | None:
+    """Return the path of the program that is not run although PATH leads to it, and why; None if there is none."""
+    path, why = found(name)
+    if path and why:
+        return path, why
+    for entry in os.environ.get("PATH", DEFAULT).split(":"):
+        if (why := _untrusted(entry)) and (path := shutil.which(name, path=entry)):
+            return path, why
+    return None
 
 
 @cache
 def trusted(path: str) -> tuple[str, ...]:
     """Return the entries that are absolute, belong to the system or to the user, as do all directories above them, and
     are not writable for others. Under sudo, directories of its caller count as the user's."""
-    return tuple(entry for entry in path.split(":") if _is_trusted(entry))
+    return tuple(entry for entry in path.split(":") if _untrusted(entry) is None)
 
 
-def _is_trusted(entry: str) -> bool:
+def _untrusted(entry: str) -> str | None:
+    """Return why an entry of PATH is not searched; None if it is."""
     if not os.path.isabs(entry):  # noqa: PTH117 - a text that is no path is not absolute
-        return False
+        return f"the entry '{entry}' of PATH depends on the current directory"
     try:
         # One that does not exist might be created by another user.
         place = Path(entry)
-        return place.is_dir() and not path_owners.stranger_on_the_way(place, sticky=False, groups=_groups())
-    except (OSError, ValueError):
-        return False
+        if not place.is_dir():
+            return f"{entry} is not a directory"
+        return path_owners.stranger_on_the_way(place, sticky=False, groups=_groups())
+    except (OSError, ValueError) as error:
+        return f"it is not known who can write to {entry} ({error})"
 
 
 def _groups() -> path_owners.Groups:

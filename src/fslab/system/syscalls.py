@@ -43,6 +43,8 @@ _KCMP, _KCMP_FILES = {"x86_64": 312, "aarch64": 272, "riscv64": 272}, 2
 _STATX_BYTES = 256
 _NAME_BYTES = 4088
 _PR_SET_PDEATHSIG = 1
+PROC_SUPER_MAGIC, FUSE_SUPER_MAGIC = 0x9FA0, 0x65735546  # statfs(2)
+_STATFS_BYTES = 256
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x20000, 0x10000000, 0x40000000
 _FSOPEN, _FSCONFIG, _FSMOUNT, _FS_CLOEXEC = 430, 431, 432, 1
 _SET_FLAG, _SET_STRING, _CREATE = 0, 1, 6
@@ -132,6 +134,14 @@ def device_number(path: Path) -> str | None:
     kinds = {stat.S_IFBLK: "", stat.S_IFCHR: "c"}
     kind = kinds.get(stat.S_IFMT(mode))
     return None if kind is None else f"{kind}{major}:{minor}"
+
+
+def filesystem_type(descriptor: int) -> int:
+    """Return the type of the file system that an open file lies on, such as ``FUSE_SUPER_MAGIC``: statfs(2)."""
+    buffer = ctypes.create_string_buffer(_STATFS_BYTES)
+    checked(_libc.fstatfs(descriptor, buffer), "fstatfs")
+    (kind,) = struct.unpack_from("=q", buffer, 0)
+    return int(kind)
 
 
 def same_descriptors(one: int, other: int) -> bool:

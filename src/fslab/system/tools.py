@@ -1,7 +1,6 @@
 """Programs that fslab needs: their paths, their versions, and the packages that contain them."""
 
 import re
-import shutil
 from dataclasses import dataclass
 from functools import cache
 
@@ -14,7 +13,8 @@ class Tool:
     """A program: its name, the Debian package that contains it, and how to ask for its version.
 
     ``package`` None: fslab contains it. ``component`` is the part of the Debian archive that has the package. The user
-    must enable components other than main. None: Debian 12 does not have the package.
+    must enable components other than main. None: Debian 12 does not have the package. ``own_temporary``: it obeys files
+    of known names in TMPDIR, which anybody can make in /tmp, so it gets a directory of its own.
     """
 
     program: str
@@ -22,6 +22,7 @@ class Tool:
     version_argv: tuple[str, ...] = ("--version",)
     version_pattern: str = r"(\d+\.\d+(?:\.\d+)*)"
     component: str | None = "main"
+    own_temporary: bool = False
 
     @property
     def remedy(self) -> str:
@@ -57,19 +58,18 @@ def require(tool: Tool) -> str:
     """Return the absolute path of a tool. ToolMissingError, with the command that installs it, if it is missing."""
     path = find(tool.program)
     if path is None:
-        raise ToolMissingError(
-            f"'{tool.program}' is not installed{_passed_over(tool.program)}", hint=tool.remedy
-        )
+        raise _missing(tool)
     return path
 
 
-def _passed_over(program: str) -> str:
-    """Return a note for the message if the program, or the entry of PATH that it is in, is not trusted."""
-    path, why = search_path.found(program)
-    if why:
-        return f" safely ({path} is not used: {why})"
-    found = shutil.which(program, path=":".join(search_path.refused()) or "/nowhere")
-    return f" ({found} is not used: other users can write to that directory)" if found else ""
+def _missing(tool: Tool) -> ToolMissingError:
+    if (found := search_path.passed_over(tool.program)) is None:
+        return ToolMissingError(f"'{tool.program}' is not installed", hint=tool.remedy)
+    path, why = found
+    return ToolMissingError(
+        f"'{tool.program}' is not installed safely ({path} is not used: {why})",
+        hint=f"let no other user change it (chown, chmod go-w, setfacl -b, gpasswd -d USER GROUP); or: {tool.remedy}",
+    )
 
 
 def page_in(tool: Tool) -> None:

@@ -1,0 +1,54 @@
+"""A FUSE file system that says what a test wants about its root directory. For root only."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import stat
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+# include/uapi/linux/fuse.h
+_HEADER, _ANSWER = struct.Struct("=IIQQIIII"), struct.Struct("=IiQ")
+_GETATTR, _STATFS, _INIT = 3, 17, 26
+_ENOENT, _DETACH = 2, 2
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@contextmanager
+def mounted(target: Path, *, of: int, says: int) -> Iterator[None]:
+    """Mount it as user ``of``, as fusermount(1) does with ``allow_other``. It says that its directory is ``says``'s."""
+    device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+    options = f"fd={device},rootmode=40000,user_id={of},group_id={of},allow_other"
+    # The name of the source is the user's.
+    if _libc.mount(b"user_id=0", os.fsencode(target), b"fuse.test", 0, options.encode()) < 0:
+        error = ctypes.get_errno()
+        os.close(device)
+        raise OSError(error, os.strerror(error), str(target))
+    server = threading.Thread(target=_serve, args=(device, says), daemon=True)
+    server.start()
+    try:
+        yield
+    finally:
+        _libc.umount2(os.fsencode(target), _DETACH)
+        server.join()
+        os.close(device)
+
+
+def _serve(device: int, owner: int) -> None:
+    attributes = struct.pack("=9I", 0, 0, 0, stat.S_IFDIR | 0o755, 2, owner, owner, 0, 4096)
+    answers = {
+        _INIT: struct.pack("=IIIIHHII32x", 7, 31, 0, 0, 1, 1, 4096, 1).ljust(64, b"\0"),
+        _GETATTR: struct.pack("=QII6Q", 0, 0, 0, 1, 0, 0, 0, 0, 0) + attributes + bytes(4),
+        _STATFS: bytes(80),
+    }
+    with contextlib.suppress(OSError):  # ENODEV: it is unmounted
+        while True:
+            _, operation, unique, *_ = _HEADER.unpack_from(os.read(device, 1 << 17))
+            data = answers.get(operation)
+            size = _ANSWER.size + len(data or b"")
+            os.write(device, _ANSWER.pack(size, 0 if data else -_ENOENT, unique) + (data or b""))
