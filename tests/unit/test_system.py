@@ -166,6 +166,7 @@ def test_marked_processes_are_those_with_the_very_mark_that_fslab_does_not_desce
         (13, b"X=FSLAB_MARK=c1\0"),
         (os.getpid(), b"FSLAB_MARK=c1\0"),
         (14, b"FSLAB_MARK=c1\0"),
+        (15, bytes(1 << 20) + b"FSLAB_MARK=c1\0"),  # longer than any of a tool, and perhaps endless
     ):
         (tmp_path / str(pid)).mkdir()
         (tmp_path / str(pid) / "status").write_text(f"Name:\tx\nPPid:\t{14 if pid == os.getpid() else 1}\n")

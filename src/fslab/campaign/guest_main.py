@@ -165,6 +165,7 @@ def _workspace(request: Mapping[str, Any], line: RequestLine) -> Iterator[Worksp
             runtime=runtime,
             images=runtime / "images",
             journal=GuestJournal(),
+            mark=request["campaign"],
             attached=attached,
             tell_host=line.tell,
             made=set(request.get("made", ())),

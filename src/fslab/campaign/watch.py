@@ -69,7 +69,7 @@ class Watch:
         return Target(
             devices=stack.watched, filesystem=None if stack.raw else stack.filesystem,
             directory=stack.work, volume=volume, below=self.below, others_in_log=self.others_in_log,
-            empty_bytes=stack.empty_bytes, campaign=stack.workspace.campaign, thorough=self.traced,
+            empty_bytes=stack.empty_bytes, mark=stack.workspace.mark, thorough=self.traced,
         )  # fmt: skip
 
     def snapshot(self, moment: SnapshotMoment) -> None:

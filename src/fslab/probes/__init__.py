@@ -35,7 +35,7 @@ class Target:
     type (None: there is no file system) and its mount point. ``volume`` is the kernel name of the device that the
     file system was made on, which is the layout's device if there is one. ``empty_bytes``: what was in use on the
     file system before the workload had files; None if that is not known. ``below``: the devices on which these lie.
-    ``others_in_log``: how the kernel's messages about other file systems begin. ``campaign``: the mark of its
+    ``others_in_log``: how the kernel's messages about other file systems begin. ``mark``: of the campaign's
     processes. ``thorough``: a snapshot may take more than a few milliseconds. ``sys`` and ``proc`` are the mount
     points of sysfs and procfs."""
 
@@ -46,7 +46,7 @@ class Target:
     below: tuple[str, ...] = ()
     others_in_log: tuple[str, ...] = ()
     empty_bytes: int | None = None
-    campaign: str | None = None
+    mark: str = ""
     thorough: bool = False
     sys: Path = Path("/sys")
     proc: Path = Path("/proc")

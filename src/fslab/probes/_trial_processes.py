@@ -14,7 +14,7 @@ def own_processes(target: Target, pids: Iterable[int]) -> frozenset[int]:
 
     PostgreSQL, for example, overwrites its environment.
     """
-    marked = process_marks.marked_processes(target.campaign, target.proc) if target.campaign else []
+    marked = process_marks.marked_processes(target.mark, target.proc) if target.mark else []
     mount = target.directory.parent
     device = os.stat(mount).st_dev if os.path.ismount(mount) else None  # noqa: PTH116 - plain calls
     return frozenset(marked) | {pid for pid in pids if _works_in(target, pid, device)}

@@ -8,6 +8,8 @@ from pathlib import Path
 from fslab.system import freezer, process_ending, sysfs
 
 MARK = "FSLAB_MARK"
+# Of an environment: a process can declare all of its memory to be its environment (prctl(2), PR_SET_MM).
+_MOST_BYTES = 1 << 20
 
 
 def marked_processes(mark: str, root: Path = Path("/proc")) -> list[int]:
@@ -40,6 +42,7 @@ def _ancestry(root: Path) -> set[int]:
 
 def _is_marked(pid: int, mark: str, root: Path = Path("/proc")) -> bool:
     try:
-        return f"{MARK}={mark}".encode() in (root / str(pid) / "environ").read_bytes().split(b"\0")
+        with (root / str(pid) / "environ").open("rb") as file:
+            return f"{MARK}={mark}".encode() in file.read(_MOST_BYTES).split(b"\0")
     except OSError:  # the process has ended, or may not be read
         return False
