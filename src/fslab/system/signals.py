@@ -37,7 +37,12 @@ class _SignalState:
 
 def install() -> None:
     """Make these signals raise InterruptedBySignal in the main thread. Signals that are ignored, as under nohup(1), or
-    that already have a handler are not changed."""
+    that already have a handler are not changed.
+
+    Whoever started this program can have blocked signals, and have told the kernel to reap its children.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
     for signum in CAUGHT:
         if signal.getsignal(signum) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(signum, _handle)
