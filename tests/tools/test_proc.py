@@ -31,6 +31,15 @@ def test_megabytes_of_output_do_not_block() -> None:
     assert len(done.stdout) == 5_000_000
 
 
+def test_a_daemon_that_makes_the_output_longer_takes_no_memory_of_fslab(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After its length was checked for the last time: a hole of any size costs the daemon nothing."""
+    monkeypatch.setattr(proc, "_check_length", lambda *_: None)
+    monkeypatch.setattr(proc, "OUTPUT_LIMIT_BYTES", 4)
+    assert proc.run(["sh", "-c", "printf 12345; truncate --size 1T /dev/stdout"]).stdout == "1234"
+
+
 def test_no_shell_touches_the_arguments(tmp_path: Path) -> None:
     word = "$(touch hacked); `touch hacked` 'a b' *"
     done = proc.run([PYTHON, "-c", "import sys; print(sys.argv[1])", word], cwd=tmp_path)
@@ -269,6 +278,16 @@ def test_what_nohup_ignores_stays_ignored(before: str, after: str) -> None:
         "found = signal.getsignal(signal.SIGHUP); print(getattr(found, '__name__', found))"
     )
     assert proc.run([PYTHON, "-c", code]).stdout == f"{after}\n"
+
+
+def test_signals_are_as_fslab_needs_them_whoever_started_it() -> None:
+    """With SIGCHLD ignored, the kernel reaps children; blocked signals stay blocked in them."""
+    code = (
+        "import signal; from fslab.system import proc, signals;"
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN); signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM});"
+        "signals.install(); print(proc.run(['sh', '-c', 'kill $$'], check=False).returncode)"
+    )
+    assert proc.run([PYTHON, "-c", code]).stdout == f"{-signal.SIGTERM}\n"
 
 
 def test_an_accounted_program_may_unmount_what_it_works_on(tmp_path: Path) -> None:

@@ -332,7 +332,9 @@ def failed(
 
 
 def _contents(descriptor: int) -> str:
-    size = os.fstat(descriptor).st_size
+    size = min(
+        os.fstat(descriptor).st_size, OUTPUT_LIMIT_BYTES
+    )  # a daemon of the command can still make it longer
     return os.pread(descriptor, size, 0).decode("utf-8", "replace")
 
 
