@@ -25,8 +25,8 @@ def replace(path: Path, content: str | bytes) -> None:
 
     Writes a file with an unpredictable name in the same directory, then renames it. So a reader never sees a partial
     file, and a full disk does not damage the old one. In a directory where other users can write (``/tmp``), only
-    symbolic links of the user and of root are followed. A pipe, ``/dev/stdout``, and a file in a directory that permits
-    no new files are written to directly.
+    symbolic links and pipes of the user and of root are used, and others are replaced. A pipe, ``/dev/stdout``, and a
+    file in a directory that permits no new files are written to directly.
     """
     try:
         _replace(path, content.encode() if isinstance(content, str) else content)
@@ -41,7 +41,7 @@ def _replace(path: Path, data: bytes) -> None:
         return
     check_place(path)
     place = _followed(path)
-    if not place.is_symlink() and place.exists() and not place.is_file():
+    if not place.is_symlink() and place.exists() and not place.is_file() and not _is_strange(place):
         _write(place, data, os.O_APPEND | os.O_NOFOLLOW)
         return
     try:
@@ -103,6 +103,11 @@ def _is_stream(path: Path) -> bool:
     """Return whether the path is the name of an open descriptor: replacing it would not change the file that another
     process has open. Not all below /dev: anybody can make files in /dev/shm."""
     return _DESCRIPTOR.fullmatch(str(path)) is not None
+
+
+def _is_strange(place: Path) -> bool:
+    """Return whether it is a pipe of another user, who would get what is written, or let the writer wait for ever."""
+    return place.is_fifo() and place.lstat().st_uid not in path_owners.trusted()
 
 
 def _is_plain(place: Path) -> bool:

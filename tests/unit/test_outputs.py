@@ -82,6 +82,21 @@ def test_a_link_of_somebody_else_to_a_pipe_is_replaced_and_the_pipe_gets_nothing
     assert link.read_text() == "new"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a pipe of another user")
+def test_a_pipe_of_somebody_else_is_replaced(tmp_path: Path) -> None:
+    """Its owner would read the report, or let its writer wait for ever."""
+    pipe = tmp_path / "report.html"
+    os.mkfifo(pipe)
+    os.chown(pipe, 65534, 65534)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        outputs.replace(pipe, "new")
+        assert os.read(reader, 10) == b""
+    finally:
+        os.close(reader)
+    assert pipe.read_text() == "new"
+
+
 @pytest.mark.parametrize(
     "shell", ["$WRITE | cat", "$WRITE > told; cat told", "(echo before; $WRITE) > told; cat told"]
 )
