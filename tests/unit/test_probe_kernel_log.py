@@ -109,6 +109,23 @@ def test_errors_that_name_no_file_system(tmp_path: Path, text: str) -> None:
     assert lines(warning) == [text]
 
 
+@pytest.mark.parametrize(
+    "record",
+    [
+        "6,1100,1,-;traps: EXT4-fs error[13288] general protection fault ip:55aca4770176 sp:7ffd38d62a10 error:0 in x",
+        "6,1100,1,-;BTRFS error[13289]: segfault at 0 ip 000055b277a85170 sp 00007ffce1abf990 error 6 in x",
+        "6,1100,1,-;EXT4-fs warning[13290]: segfault at 0 ip 000055b277a85170 sp 00007ffce1abf990 error 6 in x",
+        "4,1100,1,-;EXT4-fs error invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
+        "4,1100,1,-;x86/split lock detection: #AC: EXT4-fs error/77 took a split_lock trap at address: 0x401000",
+        "12,1100,1,-;systemd[1]: backup.service: I/O error",
+        "11,1100,1,-;EXT4-fs error (device loop0): written by a program",
+    ],
+)
+def test_what_any_user_can_have_logged_is_no_error_of_the_kernel(tmp_path: Path, record: str) -> None:
+    """A program that crashes is named in the message; its name is any text of 15 bytes."""
+    assert found(tmp_path, log(1000, 1001), f"{record}\n") == ()
+
+
 @pytest.mark.parametrize("devices", [("loop5",), ("loop00",), ("sda1", "dm-0"), ()])
 def test_errors_of_another_device_are_not_this_trial_s(tmp_path: Path, devices: tuple[str, ...]) -> None:
     """A trial on tmpfs has no device."""

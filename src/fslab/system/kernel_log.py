@@ -66,10 +66,11 @@ class KernelMessages:
 
 
 def parse(log: bytes) -> list[Message]:
-    """Return the messages of records of ``/dev/kmsg``, the oldest first."""
+    """Return the kernel's messages among records of ``/dev/kmsg``, the oldest first, without those of programs."""
     # Lines that start with a blank continue a record with its key=value pairs.
     matches = (_RECORD.match(line) for line in log.decode("utf-8", "replace").splitlines())
-    return [Message(int(match[1]) & 7, match[2]) for match in matches if match]
+    # The number in front is 8 × the facility + the level; that of the kernel is 0.
+    return [Message(int(match[1]), match[2]) for match in matches if match and int(match[1]) < 8]
 
 
 def belongs(

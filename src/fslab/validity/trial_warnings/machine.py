@@ -46,17 +46,23 @@ def guest_figures(facts: TrialFacts) -> Issues:
             )
 
 
+# Not about a program, whose name any user chooses: one that crashes, reaches its memory limit, or locks the bus.
+_OF_KERNEL = r"^(?!(?:traps: )?.{1,15}(?:\[\d+\][ :]| invoked oom-killer:)|x86/split lock ).*?"
 SERIOUS = re.compile(
-    r"EXT4-fs error|EXT4-fs \([^)]*\): (?:Remounting filesystem read-only|error)|Aborting journal"
+    rf"{_OF_KERNEL}"
+    r"(?:EXT4-fs error|EXT4-fs \([^)]*\): (?:Remounting filesystem read-only|error)|Aborting journal"
     r"|JBD2: .*(?:error|corrupt)"
     r"|XFS \([^)]*\): .*(?:corrupt|I/O error|shut.{0,3}down|Internal error)"
     r"|BTRFS(?: error| critical|: error)|BTRFS warning .*csum failed"
     r"|\bI/O error|critical (?:medium|target|space allocation) error|lost (?:async|sync) page write"
     r"|\bBUG:|kernel BUG at|^WARNING: |\bOops\b|general protection fault|soft lockup"
-    r"|blocked for more than \d+ seconds|self-detected stall|Out of memory: Killed",
+    r"|blocked for more than \d+ seconds|self-detected stall|Out of memory: Killed)",
     re.IGNORECASE,
 )
-WARNED = re.compile(r"EXT4-fs warning|BTRFS warning|XFS \([^)]*\): .*(?:possible memory allocation deadlock)")
+WARNED = re.compile(
+    rf"{_OF_KERNEL}"
+    r"(?:EXT4-fs warning|BTRFS warning|XFS \([^)]*\): .*(?:possible memory allocation deadlock))"
+)
 _LINES_SHOWN = 20
 
 
