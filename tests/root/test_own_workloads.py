@@ -95,6 +95,29 @@ def test_a_server_that_refuses_root_runs_as_the_user_of_the_study(workspace: Wor
     assert found.raw["stdout"].splitlines()[:3] == ["1000", "postgres", "/var/lib/postgresql"]
 
 
+def test_a_daemon_of_the_workload_is_no_other_program(workspace: Workspace) -> None:
+    """It works in no directory of the trial: only the mark in its environment tells whose it is."""
+    burner = "echo burner >/proc/$$/comm; cd /; while :; do :; done"
+    found = run(workspace, "command", {
+        "prepare": f"sh -c \"setsid sh -c '{burner}' >/dev/null 2>&1 &\"",
+        "run": "sleep 1",
+    })  # fmt: skip
+    assert found.error is None
+    assert not [told for told in found.provenance.observed["foreign_cpu"] if told.startswith("burner ")]
+
+
+def test_what_anybody_can_put_in_tmp_changes_no_report_of_fio(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """fio writes its figures so far when it finds this file in TMPDIR, before the report, and removes the file."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    (file := tmp_path / "fio-dump-status").touch()
+    found = run(workspace, "fio", {"rw": "randread", "size": "4m", "bs": "64k", "runtime": "1s"})
+    assert found.error is None
+    assert file.exists()
+    assert found.raw["fio.json"].count('"fio version"') == 1
+
+
 def test_a_command_that_fails_fails_its_trial(workspace: Workspace) -> None:
     found = run(workspace, "command", {"run": "sh -c 'echo why >&2; exit 3'"})
     assert found.status is Status.FAILED

@@ -157,7 +157,9 @@ def _turn(trial: RunningTrial, ready: Ready, watch: Watch, *, drain: bool) -> sl
     return slices.SlicedRun(
         name=f"{freezer.PREFIX}{workspace.campaign}{workspace.turn}",
         start=lambda: trial.undo.enter_context(
-            proc.running(ready.command(ready.commands.run), cwd=up.work, env=workspace.marked, accounted=True)
+            proc.running(
+                ready.command(ready.commands.run), cwd=up.work, env=workspace.environment, accounted=True
+            )
         ),
         devices=up.watched,
         directory=up.work,

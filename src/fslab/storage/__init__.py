@@ -118,12 +118,12 @@ class Workspace:
 
     ``runtime`` contains mount points (a tmpfs on most machines), ``images`` the image files of loop media. ``wipe``:
     the devices that the user named with --wipe. ``exit`` undoes what exists until the end of the campaign. ``media``:
-    the state of media between trials. ``made``: the slots that contain a file system. ``lost``: those whose file
-    system was to last, had trials, and exists no longer. ``warm_memory``: held between runs. ``attached``: inside a
-    guest, the disks that the host plugged in for the trial, by slot, which replace the media; None on the host.
-    ``mark``: in the environment of the campaign's processes. ``tell_host`` sends progress messages from a guest to the
-    host. ``tell`` gets a line before long steps. ``turn``: what distinguishes the directories of trials whose tools
-    take turns; empty for a trial alone.
+    the state of media between trials. ``made``: the slots that contain a file system. ``lost``: those whose file system
+    was to last, had trials, and exists no longer. ``warm_memory``: held between runs. ``attached``: inside a guest, the
+    disks that the host plugged in for the trial, by slot, which replace the media; None on the host. ``mark``: in the
+    environment of the campaign's processes. ``temporary``: their directory for temporary files, if it is not fslab's.
+    ``tell_host`` sends progress messages from a guest to the host. ``tell`` gets a line before long steps. ``turn``:
+    what distinguishes the directories of trials whose tools take turns; empty for a trial alone.
     """
 
     campaign: str
@@ -131,6 +131,7 @@ class Workspace:
     images: Path
     journal: UndoJournal
     mark: str = ""
+    temporary: Path | None = None
     wipe: frozenset[str] = frozenset()
     commands: list[Command] = field(default_factory=list)
     exit: ExitStack = field(default_factory=ExitStack)
@@ -163,7 +164,7 @@ class Workspace:
         """
         log = kernel_log.KernelMessages()
         done = proc.run(
-            argv, timeout_s=timeout_s, check=False, cwd=cwd, env=self.marked, watch=watch, accounted=accounted,
+            argv, timeout_s=timeout_s, check=False, cwd=cwd, env=self.environment, watch=watch, accounted=accounted,
             within=within,
         )  # fmt: skip
         self.record(stage, done)
@@ -172,9 +173,11 @@ class Workspace:
         return done
 
     @property
-    def marked(self) -> dict[str, str]:
-        """What a command has in its environment, so that it can be found after a crash."""
-        return {process_marks.MARK: self.mark}
+    def environment(self) -> dict[str, str]:
+        """What a command has in its environment besides ``proc.environment``: the mark, by which it is found after a
+        crash, and its own directory for temporary files."""
+        own = {"TMPDIR": str(self.temporary)} if self.temporary else {}
+        return {process_marks.MARK: self.mark, **own}
 
     def record(self, stage: str, done: proc.Completed) -> None:
         """Record a command that has ended, for the provenance."""

@@ -45,7 +45,8 @@ from fslab.workloads._fio_output import (
 from fslab.workloads._fio_parameters import FioParameters
 from fslab.workloads._fio_requests import LARGEST_OF, largest_request
 
-FIO = Tool(program="fio", package="fio")
+# Where it finds a file fio-dump-status, it writes figures so far, as if they were its report (fio, helper_thread.c).
+FIO = Tool(program="fio", package="fio", own_temporary=True)
 REPORT = "fio.json"
 # fio (since 3.8) then reads its jobs, sets them up, and ends before it touches a file ("don't start any I/O").
 # With --parse-only it would end before it compares options with each other and looks for the I/O engine.
