@@ -19,6 +19,14 @@ struct Mount {
     source: String,
 }
 
+impl Mount {
+    /// Return whether a file system of this device is mounted. The source of a FUSE mount is a text of the user who
+    /// mounted it, whoever that is, and who can put a link in the place of its target.
+    fn is_of(&self, device: &str) -> bool {
+        self.source == device && !self.kind.starts_with("fuse")
+    }
+}
+
 /// Return all mounts. Any path may contain bytes that are not UTF-8, including those of unrelated mounts.
 fn mounts() -> io::Result<Vec<Mount>> {
     let text = fs::read("/proc/self/mountinfo")?;
@@ -80,7 +88,7 @@ fn release(name: &str, disk: &Path) -> anyhow::Result<()> {
     if !uses(Path::new(name), disk) {
         return Ok(());
     }
-    for mount in mounts()?.iter().rev().filter(|mount| mount.source == source) {
+    for mount in mounts()?.iter().rev().filter(|mount| mount.is_of(&source)) {
         sys::unmount(&mount.target, 0)
             .or_else(|_| unless_gone(sys::unmount(&mount.target, libc::MNT_DETACH)))
             .with_context(|| format!("cannot unmount {}", mount.target.display()))?;
@@ -173,6 +181,16 @@ mod tests {
         assert_eq!(mount.target.as_os_str().as_bytes(), b"/a/\xff\\");
         assert_eq!(mount.kind, "tmpfs");
         assert!(parse(b"").is_none());
+    }
+
+    #[test]
+    fn what_only_says_that_it_is_on_the_device_is_not_unmounted() {
+        let of = |kind: &str| {
+            let line = format!("66 1 7:3 / /a rw shared:1 - {kind} /dev/loop3 rw,user_id=1000");
+            parse(line.as_bytes()).expect("a mount").is_of("/dev/loop3")
+        };
+        assert!(of("ext4") && of("btrfs"));
+        assert!(!of("fuse.sshfs") && !of("fuse") && !of("fuseblk"));
     }
 
     #[test]
