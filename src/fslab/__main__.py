@@ -69,10 +69,12 @@ def _print_bug(kind: type[BaseException], error: BaseException, trace: Traceback
 
 
 def _unusable(error: OSError | RuntimeError) -> str | None:
-    """Return the message for an error that a path caused: a name that is too long, or a loop of symbolic links; None
-    for other errors."""
+    """Return the message for an error that a path caused (a name that is too long, or a loop of symbolic links) or the
+    limit of open files; None for other errors."""
     if isinstance(error, OSError) and error.errno in {errno.ENAMETOOLONG, errno.ELOOP} and error.filename:
         return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
+        return f"{error.strerror}: raise the limit (ulimit -n)"
     if str(error).startswith("Could not determine home directory"):  # pathlib's expanduser
         return "a path begins with '~', but that user has no home directory: write the whole path"
     # pathlib before Python 3.13 raises RuntimeError for a loop.

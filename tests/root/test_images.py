@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
 from fslab.errors import NoSpaceError
-from fslab.storage import Workspace, media
+from fslab.storage import Workspace, images, media
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import mounts
 
@@ -105,3 +106,14 @@ def test_a_copy_does_not_take_the_room_of_the_images(volume: Path) -> None:
             else:
                 with pytest.raises(NoSpaceError):
                     copies("loop", options, workspace).save("a")
+
+
+def test_a_limit_of_the_size_of_files_is_no_fault_of_the_output(workspace: Workspace, tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MIB, before[1]))
+    try:
+        with pytest.raises(NoSpaceError, match=r"File too large.*\n.*ulimit -f"):
+            images.create(tmp_path / "image", 2 * MIB, workspace)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not (tmp_path / "image").exists()

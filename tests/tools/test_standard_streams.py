@@ -10,7 +10,7 @@ import pytest
 from tests.disk_server import BINARY
 from tests.limits import LIMIT_S
 
-from fslab.errors import NoSpaceError
+from fslab.errors import NoSpaceError, UsageError
 from fslab.store.store import Store
 
 FSLAB = BINARY.with_name("fslab")
@@ -110,3 +110,22 @@ def test_a_traceback_has_no_control_characters_of_what_it_quotes() -> None:
     assert done.returncode == 1
     assert "ValueError:  ]0;taken" in done.stderr
     assert not {"\x1b", "\x07", "\x9b"} & set(done.stderr)
+
+
+def test_too_many_open_files_are_told_with_the_remedy() -> None:
+    script = (
+        "from unittest import mock; from fslab import __main__; "
+        "error = OSError(24, 'Too many open files'); "
+        "mock.patch('fslab.cli.app', side_effect=error).start(); __main__.main()"
+    )
+    done = subprocess.run(
+        [BINARY.with_name("python"), "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        UsageError.exit_code,
+        "fslab: Too many open files: raise the limit (ulimit -n)\n",
+    )

@@ -107,11 +107,11 @@ def create(path: Path, size_bytes: int, workspace: Workspace, *, sparse: bool = 
                 _fill(descriptor, size_bytes)
             made = os.fstat(descriptor)
         except OSError as error:
-            if error.errno in FULL_DISK:
+            if error.errno in FULL_DISK or error.errno == errno.EFBIG:
                 raise NoSpaceError(
-                    f"no space for an image of {format_size(size_bytes)}",
+                    f"no space for an image of {format_size(size_bytes)} ({error.strerror})",
                     where=str(path),
-                    hint="choose a smaller 'size' or another 'path' for the medium",
+                    hint="choose a smaller 'size' or another 'path' for the medium, or raise the limit (ulimit -f)",
                 ) from error
             raise
         finally:
