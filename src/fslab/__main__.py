@@ -21,6 +21,8 @@ from fslab.system import signals
 GARBAGE = 20_000
 # Errors of writes to standard output if it is a file; EFBIG: setrlimit(2), RLIMIT_FSIZE.
 _FULL = FULL_DISK | {errno.EFBIG}
+# A name that is too long, a loop of links; what root may not read, or whose server has ended (FUSE, NFS).
+_OF_PATHS = frozenset({errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.ENOTCONN, errno.ESTALE})
 
 
 def main() -> NoReturn:
@@ -34,9 +36,9 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ★ and µ must not cause an error
-    from fslab.cli import app  # noqa: PLC0415 - after the handlers are in place
-
     try:
+        from fslab.cli import app  # noqa: PLC0415 - after the handlers are in place
+
         app()
         sys.stdout.flush()
         code = 0
@@ -69,10 +71,11 @@ def _print_bug(kind: type[BaseException], error: BaseException, trace: Traceback
 
 
 def _unusable(error: OSError | RuntimeError) -> str | None:
-    """Return the message for an error that a path caused (a name that is too long, or a loop of symbolic links) or the
-    limit of open files; None for other errors."""
-    if isinstance(error, OSError) and error.errno in {errno.ENAMETOOLONG, errno.ELOOP} and error.filename:
+    """Return the message for an error that a path caused or the limit of open files; None for other errors."""
+    if isinstance(error, OSError) and error.errno in _OF_PATHS and error.filename:
         return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    if isinstance(error, FileNotFoundError) and error.filename is None:  # getcwd(2)
+        return "the current directory was removed: change to another one"
     if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
         return f"{error.strerror}: raise the limit (ulimit -n)"
     if str(error).startswith("Could not determine home directory"):  # pathlib's expanduser

@@ -7,7 +7,6 @@ import grp
 import os
 import pwd
 import struct
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -32,7 +31,7 @@ from fslab.fleet import agent, certificates
 from fslab.report.figures import files as figures
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.store.store import Store
-from fslab.system import files, memory, path_owners, path_walk, paths, proc
+from fslab.system import files, memory, path_owners, path_walk, paths, proc, syscalls
 
 NOBODY = 65534
 USERS = 100
@@ -185,36 +184,36 @@ def test_accounts_of_root_s_group_as_which_nothing_runs_are_no_others(
     path_owners.check_closed(directory)
 
 
-# Exchanges two names for ever, as their owner.
-EXCHANGE = """
-import ctypes, os, sys
-libc, one, other = ctypes.CDLL(None), *(os.fsencode(name) for name in sys.argv[1:])
-os.setgid(65534); os.setuid(65534)
-print("ready", flush=True)
-while True:
-    libc.renameat2(-100, one, -100, other, 2)
-"""
-
-
-def test_what_is_judged_is_what_was_reached(tmp_path: Path) -> None:
-    """While its owner exchanges their directory for a link to one of root's: it never passes for that."""
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_is_judged_is_what_was_reached(linked: bool, tmp_path: Path) -> None:
+    """Whenever its owner exchanges their directory for a link to one of root's, or the link for the directory: after
+    each call of a function in C, such as a system call."""
     shared = tmp_path / "shared"
     (theirs := shared / "theirs").mkdir(parents=True)
-    link = shared / "link"
-    link.symlink_to("/usr")
-    os.chown(theirs, NOBODY, -1)
-    os.chown(link, NOBODY, -1, follow_symlinks=False)
+    (link := shared / "link").symlink_to("/usr")
+    for place in (theirs, link):
+        os.chown(place, NOBODY, -1, follow_symlinks=False)
     for place in (tmp_path, shared):
         place.chmod(0o1777)
-    argv = [sys.executable, "-c", EXCHANGE, theirs, link]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as exchange:
+    calls = 0
+
+    def exchange(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "c_return"
+        if event == "c_return" and calls == at:
+            syscalls.rename(theirs, link, syscalls.Rename.EXCHANGE)
+
+    at, said = 0, set()
+    while calls >= at:
+        if theirs.is_symlink() is not linked:
+            syscalls.rename(theirs, link, syscalls.Rename.EXCHANGE)
+        at, calls = at + 1, 0
+        sys.setprofile(exchange)
         try:
-            assert exchange.stdout is not None
-            exchange.stdout.readline()
-            said = {path_owners.stranger_on_the_way(theirs / "new") for _ in range(3000)}
+            said.add(path_owners.stranger_on_the_way(theirs / "new"))
         finally:
-            exchange.kill()
-    assert said <= {f"{theirs} belongs to user {NOBODY}", f"the link {theirs} belongs to user {NOBODY}"}
+            sys.setprofile(None)
+    assert said == {f"{theirs} belongs to user {NOBODY}", f"the link {theirs} belongs to user {NOBODY}"}
 
 
 def test_links_of_proc_lead_where_their_text_does_not_say(directory: Path) -> None:

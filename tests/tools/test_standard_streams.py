@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -112,10 +114,18 @@ def test_a_traceback_has_no_control_characters_of_what_it_quotes() -> None:
     assert not {"\x1b", "\x07", "\x9b"} & set(done.stderr)
 
 
-def test_too_many_open_files_are_told_with_the_remedy() -> None:
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ((errno.EMFILE, "Too many open files"), "Too many open files: raise the limit (ulimit -n)"),
+        ((errno.EACCES, "Permission denied", "/a/b"), "/a/b: Permission denied"),
+        ((errno.ENOENT, "No such file"), "the current directory was removed: change to another one"),
+        ((errno.ENOTCONN, "Not connected", "/a/b"), "/a/b: Not connected"),
+    ],
+)
+def test_what_is_no_fault_of_fslab_is_no_traceback(error: tuple[object, ...], told: str) -> None:
     script = (
-        "from unittest import mock; from fslab import __main__; "
-        "error = OSError(24, 'Too many open files'); "
+        f"from unittest import mock; from fslab import __main__; error = OSError(*{error!r}); "
         "mock.patch('fslab.cli.app', side_effect=error).start(); __main__.main()"
     )
     done = subprocess.run(
@@ -125,7 +135,23 @@ def test_too_many_open_files_are_told_with_the_remedy() -> None:
         timeout=LIMIT_S,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (
-        UsageError.exit_code,
-        "fslab: Too many open files: raise the limit (ulimit -n)\n",
+    assert (done.returncode, done.stderr) == (UsageError.exit_code, f"fslab: {told}\n")
+
+
+def test_a_signal_while_the_program_loads_is_no_traceback() -> None:
+    script = (
+        "import os, signal, sys; from fslab import __main__\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'fslab.cli': os.kill(os.getpid(), signal.SIGTERM)\n"
+        "sys.meta_path.insert(0, Finder()); __main__.main()"
     )
+    done = subprocess.run(
+        [BINARY.with_name("python"), "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 128 + signal.SIGTERM
+    assert done.stderr.startswith("fslab: interrupted")
