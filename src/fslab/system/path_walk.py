@@ -90,6 +90,7 @@ def _target(link: int, step: Path, links: int) -> Path:
 
 def opened(path: Path) -> int:
     """Return a descriptor (O_PATH) of what ``path`` leads to in this mount namespace. OSError as of ``steps``."""
+    descriptor = -1
     with contextlib.closing(steps(path)) as way, contextlib.ExitStack() as kept:
         for step in way:
             kept.close()
