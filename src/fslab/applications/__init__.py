@@ -20,6 +20,7 @@ from fslab.applications._driven import DriveRequest as DriveRequest
 from fslab.applications._driven import repeated as repeated
 from fslab.applications._load import AnyLoad as AnyLoad
 from fslab.applications._load import Load as Load
+from fslab.applications._load import Populated as Populated
 from fslab.applications._load import Records as Records
 from fslab.applications._load import Settings as Settings
 from fslab.applications._load import setting as setting

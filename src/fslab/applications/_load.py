@@ -159,6 +159,44 @@ class Records(Load):
         return self.most * (2 * self.size_bytes + _AROUND_BYTES)
 
 
+class Populated(Records):
+    """The keys of an application whose operations work on things that are there before, except ``begins_empty``.
+
+    ``amount``: the key of their number, ``usual`` its default; scaled, it is at least ``least``. ``made_per_s``: how
+    many are made in a second, for the plan. ``reading``, ``writing``: the operations that read and that write.
+    """
+
+    amount: ClassVar[str]
+    usual: ClassVar[int]
+    least: ClassVar[int] = 100
+    made_per_s: ClassVar[float]
+    begins_empty: ClassVar[str]
+    reading: ClassVar[frozenset[str]]
+    writing: ClassVar[frozenset[str]]
+
+    @property
+    def there(self) -> int:
+        """How many are there before."""
+        usual = 0 if self.value_of("operation") == self.begins_empty else self.usual
+        return int(str(self.value_of(self.amount) or usual))
+
+    @property
+    def prepare_s(self) -> float:
+        return super().prepare_s + self.there / self.made_per_s
+
+    @property
+    def reads(self) -> bool:
+        return self.value_of("operation") in self.reading
+
+    @property
+    def writes(self) -> bool:
+        return self.value_of("operation") in self.writing
+
+    def scaled(self, factor: float) -> scaling.Changes:
+        amount = {self.amount: scaling.count(self.there, factor, least=self.least)} if self.there else {}
+        return {**super().scaled(factor), **amount}
+
+
 def _default_first(field: FieldInfo) -> tuple[str, ...]:
     default = str(field.default)
     return (default, *(value for value in get_args(field.annotation) if value != default))

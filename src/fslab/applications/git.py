@@ -10,13 +10,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from fslab import scaling
 from fslab.applications import (
     Contract,
     Driven,
     DriveRequest,
     DurableApplication,
-    Records,
+    Populated,
     RecoveredData,
     Settings,
     repeated,
@@ -38,12 +37,16 @@ _OWN = {
 }  # fmt: skip
 
 
-class GitLoad(Records):
+class GitLoad(Populated):
     """A transaction is `git add` and `git commit` of one changed file; `git status`; `git checkout` of the other of two
     branches, which differ in every tenth file; or `git clone` without links, and the removal of the clone. Afterwards
     `git fsck`, `git status` and the branch's commits decide whether the trial is valid."""
 
     laid_out = frozenset({"operation", "files", "size"})
+    amount, usual, least, made_per_s = "files", 1000, 10, 2000.0
+    begins_empty = "commit"
+    reading = frozenset({"status", "checkout", "clone"})
+    writing = frozenset({"commit", "checkout", "clone"})
 
     operation: Literal["commit", "status", "checkout", "clone"] = Field(
         "commit", description="what a transaction does"
@@ -57,36 +60,15 @@ class GitLoad(Records):
     )
 
     @property
-    def there(self) -> int:
-        """Files in the repository before."""
-        return self.files or (0 if self.operation == "commit" else 1000)
-
-    @property
     def guessed_rate(self) -> float:
         per_file = {"commit": 2e-5, "status": 2e-5, "checkout": 5e-5, "clone": 3e-4}[self.operation]
         return 1 / (0.01 + self.there * per_file)
-
-    @property
-    def prepare_s(self) -> float:
-        return 1 + self.there / 2000
-
-    @property
-    def reads(self) -> bool:
-        return self.operation != "commit"
-
-    @property
-    def writes(self) -> bool:
-        return self.operation != "status"
 
     @property
     def space_bytes(self) -> int:
         """A commit makes three files of at least a block, and directories for them. A clone has all files again."""
         each = 2 * self.size_bytes + _COMMIT_BYTES
         return 3 * self.there * each + (self.most * each if self.operation == "commit" else 0) + (256 << 10)
-
-    def scaled(self, factor: float) -> scaling.Changes:
-        files = {"files": scaling.count(self.there, factor, least=10)} if self.there else {}
-        return {**super().scaled(factor), **files}
 
 
 class Git(DurableApplication):

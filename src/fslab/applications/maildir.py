@@ -16,13 +16,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from fslab import scaling
 from fslab.applications import (
     Contract,
     Driven,
     DriveRequest,
     DurableApplication,
-    Records,
+    Populated,
     RecoveredData,
     Settings,
     repeated,
@@ -33,15 +32,16 @@ from fslab.system import mounts
 
 BOX = "box"
 _SEEN = ":2,S"  # cr.yp.to/proto/maildir.html
-_LAID_OUT_PER_S = 10_000.0
 _MESSAGE_BYTES = 6 << 10  # the unused part of the last block, an inode, a name
 
 
-class MaildirLoad(Records):
+class MaildirLoad(Populated):
     """A transaction is the delivery of one message, or what `operation` says. Afterwards all messages, and no others,
     must be as delivered."""
 
     laid_out = frozenset({"operation", "messages", "size"})
+    amount, usual, made_per_s = "messages", 10_000, 10_000.0
+    begins_empty, reading, writing = "deliver", frozenset({"read", "serve"}), frozenset({"deliver", "serve"})
 
     operation: Literal["deliver", "read", "serve"] = Field(
         "deliver",
@@ -54,39 +54,18 @@ class MaildirLoad(Records):
     )  # fmt: skip
 
     @property
-    def there(self) -> int:
-        """Messages in the mailbox before."""
-        return self.messages or (0 if self.operation == "deliver" else 10_000)
-
-    @property
     def deletes(self) -> bool:
         return self.operation == "serve"
-
-    @property
-    def reads(self) -> bool:
-        return self.operation != "deliver"
-
-    @property
-    def writes(self) -> bool:
-        return self.operation != "read"
 
     @property
     def guessed_rate(self) -> float:
         return 1000.0 if self.writes else 20_000.0
 
     @property
-    def prepare_s(self) -> float:
-        return super().prepare_s + self.there / _LAID_OUT_PER_S
-
-    @property
     def space_bytes(self) -> int:
         """A message is in base 64, in whole blocks."""
         messages = self.there + (self.most if self.writes else 0)
         return messages * (2 * self.size_bytes + _MESSAGE_BYTES)
-
-    def scaled(self, factor: float) -> scaling.Changes:
-        messages = {"messages": scaling.count(self.there, factor, least=100)} if self.there else {}
-        return {**super().scaled(factor), **messages}
 
     fsync_directory: Literal["no", "yes"] = setting(
         "no", "sync the directory of new messages after each delivery: without it, their names can be lost"

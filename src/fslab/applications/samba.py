@@ -14,13 +14,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from fslab import scaling
 from fslab.applications import (
     Contract,
     Driven,
     DriveRequest,
     DurableApplication,
-    Records,
+    Populated,
     RecoveredData,
     Settings,
     repeated,
@@ -32,18 +31,20 @@ from fslab.errors import ToolFailedError
 from fslab.storage.promises import Promise, Promises
 from fslab.units import SomeSize
 
-_LAID_OUT_PER_S = 5_000.0
 _FILE_BYTES = 6 << 10  # the unused part of the last block, an inode, a name, an attribute of Samba's
 _RATES = {"upload": 1000.0, "download": 2000.0, "list": 100.0, "serve": 500.0}
 
 
-class SambaLoad(Records):
+class SambaLoad(Populated):
     """A transaction is the upload of one new file, or what `operation` says, by one smbclient(1) that stays connected
     to smbd(8). Both run as the user `nobody`, over a loopback of their own. smbd keeps its databases in memory.
     Afterwards all files, and no others, must be as uploaded. smbclient never asks for a flush: only `sync_always`
     syncs. Debian's package `samba` also starts a server, which is not used: `systemctl disable --now smbd nmbd`."""
 
     laid_out = frozenset({"operation", "files", "size"})
+    amount, usual, least, made_per_s = "files", 1000, 20, 5000.0
+    begins_empty, writing = "upload", frozenset({"upload", "serve"})
+    reading = frozenset({"download", "list", "serve"})
 
     operation: Literal["upload", "download", "list", "serve"] = Field(
         "upload",
@@ -67,35 +68,14 @@ class SambaLoad(Records):
     )
 
     @property
-    def there(self) -> int:
-        """Files in the directory before."""
-        return self.files or (0 if self.operation == "upload" else 1000)
-
-    @property
-    def reads(self) -> bool:
-        return self.operation != "upload"
-
-    @property
-    def writes(self) -> bool:
-        return self.operation in {"upload", "serve"}
-
-    @property
     def guessed_rate(self) -> float:
         return _RATES[self.operation]
-
-    @property
-    def prepare_s(self) -> float:
-        return super().prepare_s + self.there / _LAID_OUT_PER_S
 
     @property
     def space_bytes(self) -> int:
         return (self.there + (self.most if self.operation == "upload" else 1)) * (
             self.size_bytes + _FILE_BYTES
         )
-
-    def scaled(self, factor: float) -> scaling.Changes:
-        files = {"files": scaling.count(self.there, factor, least=20)} if self.there else {}
-        return {**super().scaled(factor), **files}
 
     def options(self) -> dict[str, str]:
         """Return parameters of smb.conf(5)."""

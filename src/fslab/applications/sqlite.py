@@ -15,13 +15,12 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from fslab import scaling
 from fslab.applications import (
     Contract,
     Driven,
     DriveRequest,
     DurableApplication,
-    Records,
+    Populated,
     RecoveredData,
     Settings,
     repeated,
@@ -33,7 +32,6 @@ from fslab.system import rollback_journal
 
 FILE = "database"
 _PRAGMA = "sqlite.org/pragma.html#pragma_synchronous"
-_LAID_OUT_PER_S = 200_000.0
 _ROW_BYTES = 32  # of a row, besides its contents
 _TRANSACTIONS = "CREATE TABLE transactions (number INTEGER PRIMARY KEY, contents BLOB)"
 _INSERT = "INSERT INTO transactions VALUES (?, ?)"
@@ -41,11 +39,13 @@ _COUNT = "UPDATE counter SET last = ?"
 _COUNTER = "CREATE TABLE counter (last INTEGER)"
 
 
-class SqliteLoad(Records):
+class SqliteLoad(Populated):
     """One connection. A transaction inserts `batch` rows and updates a counter, or reads `range` rows from a random one
     on. Afterwards `integrity_check`, and number and contents of the rows, decide whether the trial is valid."""
 
     laid_out = frozenset({"journal_mode", "rows", "size"})
+    amount, usual, made_per_s = "rows", 100_000, 200_000.0
+    begins_empty, reading, writing = "insert", frozenset({"read"}), frozenset({"insert"})
 
     operation: Literal["insert", "read"] = Field("insert", description="what a transaction does")
     rows: int | None = Field(
@@ -66,34 +66,13 @@ class SqliteLoad(Records):
     )
 
     @property
-    def there(self) -> int:
-        """Rows in the table before."""
-        return self.rows or (100_000 if self.operation == "read" else 0)
-
-    @property
     def guessed_rate(self) -> float:
         return 3000.0 / (1 + self.batch / 100) if self.writes else 20_000.0
-
-    @property
-    def prepare_s(self) -> float:
-        return super().prepare_s + self.there / _LAID_OUT_PER_S
-
-    @property
-    def reads(self) -> bool:
-        return self.operation == "read"
-
-    @property
-    def writes(self) -> bool:
-        return self.operation == "insert"
 
     @property
     def space_bytes(self) -> int:
         made = self.most * self.batch if self.writes else 0
         return 2 * (self.there + made) * (self.size_bytes + _ROW_BYTES) + (1 << 20)
-
-    def scaled(self, factor: float) -> scaling.Changes:
-        rows = {"rows": scaling.count(self.there, factor, least=100)} if self.there else {}
-        return {**super().scaled(factor), **rows}
 
     @model_validator(mode="after")
     def _of_its_operation(self) -> Self:
