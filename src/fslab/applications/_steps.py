@@ -29,8 +29,7 @@ class StepLoad(AnyLoad):
     steps: str | None = Field(
         None,
         description="the steps that are measured, such as `STEP,STEP`; default: all. Each includes a sync of the file "
-        "system. Those before the first one of them are done before, not measured: a step of its own begins with the "
-        "study's `cache`, cold by default",
+        "system. Those before the first are done before, not measured: it begins with the study's `cache`",
     )
 
     @property

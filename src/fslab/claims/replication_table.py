@@ -81,7 +81,7 @@ _INDEX = (
 
 _LEGEND = (
     "*Tested*: the figures come from what bounded them in the publication ([requirements](../claims.md"
-    "#requirements-what-figures-must-come-from)). *Contradicted*: reversed, opposite, tie here or differs ([verdicts]"
+    "#requirements)). *Contradicted*: reversed, opposite, tie here or differs ([verdicts]"
     "(../claims.md#verdicts))."
 )
 

@@ -32,7 +32,7 @@ class Scenario:
 
 
 _SEEN_AS = {
-    "gone": "`{0}` is missing", "back": "`{0}` is there again", "old": "`{0}` is as before the sequence",
+    "gone": "`{0}` is missing", "back": "`{0}` is there again", "old": "`{0}` is as before",
     "links": "link count of `{0}`", "mount": "the mount fails", "write": "a write fails",
 }  # fmt: skip
 
