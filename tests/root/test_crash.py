@@ -219,7 +219,7 @@ def test_a_killed_examination_leaves_no_loop_device_whoever_removes_its_director
     argv = [FSLAB, "crash", "test", str(directory), "--scratch", str(scratch), "--states", "100000"]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as process:
         try:
-            wait_for(lambda: stopped_while_mounted(process))
+            wait_for(lambda: stopped_while_mounted(process, scratch))
             seen = Path(f"/proc/{process.pid}/root")
             (images,) = scratch.glob("crash-*/images")
             # What is open keeps the mount of the images, as the loop device itself does.
@@ -239,15 +239,15 @@ def test_a_killed_examination_leaves_no_loop_device_whoever_removes_its_director
             process.kill()
 
 
-def stopped_while_mounted(process: subprocess.Popen[bytes]) -> bool:
-    """Stop a crash test. Let it continue and return False unless it has a state mounted then."""
+def stopped_while_mounted(process: subprocess.Popen[bytes], scratch: Path) -> bool:
+    """Stop a crash test. Let it continue and return False unless it has a state mounted below ``scratch`` then."""
     process.send_signal(signal.SIGSTOP)
     wait_for(lambda: is_stopped(process.pid))
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     running = [pid for pid in children if not leaks.is_dead(Path(f"/proc/{pid}"))]
     mounted = mounts.mounted(Path(f"/proc/{process.pid}/mountinfo"))
     # Its only other child makes states; one that mounts or unmounts would go on.
-    found = len(running) == 1 and any(each.target.name == "mounted" for each in mounted)
+    found = len(running) == 1 and any(each.target.match(f"{scratch}/*/mounted") for each in mounted)
     if not found:
         process.send_signal(signal.SIGCONT)
     return found
