@@ -37,10 +37,12 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ★ and µ must not cause an error
     try:
-        from fslab.cli import app  # noqa: PLC0415 - after the handlers are in place
+        # A library may answer to the exception of a signal with its own error, as pydantic while it makes a model.
+        with signals.kept():
+            from fslab.cli import app  # noqa: PLC0415 - after the handlers are in place
 
-        app()
-        sys.stdout.flush()
+            app()
+            sys.stdout.flush()
         code = 0
     except (FslabError, InterruptedBySignal) as error:
         print(f"fslab: {shown(str(error))}", file=sys.stderr)

@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -155,3 +156,28 @@ def test_a_signal_while_the_program_loads_is_no_traceback() -> None:
     )
     assert done.returncode == 128 + signal.SIGTERM
     assert done.stderr.startswith("fslab: interrupted")
+
+
+# As pydantic does while it makes a model.
+ANSWERED = """
+import os, signal
+from unittest import mock
+from fslab import __main__
+
+def app():
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    except BaseException as error:
+        raise ValueError("invalid schema") from error
+
+with mock.patch("fslab.cli.app", app):
+    __main__.main()
+"""
+
+
+def test_a_signal_that_a_library_answers_with_its_own_error_is_no_traceback() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ANSWERED], capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+    assert (done.returncode, done.stdout) == (128 + signal.SIGTERM, "")
+    assert done.stderr == "fslab: interrupted\n  → finish a campaign with: fslab run --resume\n"
