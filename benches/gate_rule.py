@@ -4,7 +4,7 @@ with and without a slowdown.
 Two campaigns have no blocks in common. With ``--write``, replaces the table of docs/simulations.md. Fixed seeds; takes
 about a minute on one CPU.
 
-    python benches/gate_rule.py [--runs 300] [--write docs/simulations.md]
+    python benches/gate_rule.py [--runs 100] [--write docs/simulations.md]
 """
 
 import random
@@ -148,4 +148,4 @@ def tables(runs: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, "gate-rule", ("--runs", 300), tables))
+    sys.exit(main(__doc__, "gate-rule", ("--runs", 100), tables))
