@@ -101,13 +101,13 @@ def test_a_daemon_of_the_workload_is_no_other_program(
 ) -> None:
     """It works in no directory of the trial: only the mark in its environment tells whose it is."""
     monkeypatch.setattr(foreign_cpu, "_NAMED", 1000)  # not only those that used most
-    burner = "echo burner >/proc/$$/comm; cd /; while :; do :; done"
+    burner = "printf burner >/proc/$$/comm; cd /; while :; do :; done"
     found = run(workspace, "command", {
         "prepare": f"sh -c \"setsid sh -c '{burner}' >/dev/null 2>&1 &\"",
         "run": "sleep 2",
     })  # fmt: skip
     assert found.error is None
-    assert not [told for told in found.provenance.observed["foreign_cpu"] if told.startswith("burner ")]
+    assert not [told for told in found.provenance.observed["foreign_cpu"] if told.startswith("burner")]
 
 
 def test_what_anybody_can_put_in_tmp_changes_no_report_of_fio(
