@@ -38,7 +38,7 @@ from fslab.plan.expand import expand, tool_seed
 from fslab.plan.shared_states import groups
 from fslab.record import TrialRecord
 from fslab.storage import Workspace
-from fslab.units import format_duration, parse_duration
+from fslab.units import counted, format_duration, parse_duration
 
 WHOLE = 0.0
 SEED = 1
@@ -136,9 +136,9 @@ def _told(found: Ratios, lengths: Sequence[float], filesystems: str) -> str:
     first, second = filesystems.split(",")
     rounds = max((len(by_round) for each in found.values() for by_round in each.values()), default=0)
     said = (
-        f"Made by `python benches/slices_shift.py --write docs/simulations.md` on a quiet machine, disks in memory, "
-        f"{rounds} rounds.\n\nThe ratio {first.strip()} ÷ {second.strip()} of whole runs (standard error), and by how "
-        "much it is larger in slices of each length, with the standard error over the rounds:"
+        "Made by `python benches/slices_shift.py --write docs/simulations.md` on a quiet machine, disks in memory, "
+        f"{counted(rounds, 'round')}.\n\nThe ratio {first.strip()} ÷ {second.strip()} of whole runs (its standard "
+        "error), and by how much the ratio in slices of each length is larger (± standard error over the rounds):"
     )
     rows = []
     for (workload, metric), each in found.items():
