@@ -47,6 +47,21 @@ def test_no_shell_touches_the_arguments(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not Path("/proc/self/autogroup").exists(), reason="needs root, and autogroups"
+)
+def test_an_urgent_command_runs_before_others_and_what_it_leaves_running_does_not() -> None:
+    wait = "while grep -q 'nice 0' /proc/self/autogroup; do :; done; cat /proc/self/autogroup"
+    done = proc.run(["sh", "-c", f"sleep 600 & echo $!; {wait}"], urgent=True, timeout_s=LIMIT_S)
+    left, share = done.stdout.splitlines()
+    try:
+        assert share.endswith("nice -20")
+        assert Path(f"/proc/{left}/autogroup").read_text().endswith("nice 0\n")
+    finally:
+        os.kill(int(left), signal.SIGKILL)
+    assert proc.run(["cat", "/proc/self/autogroup"]).stdout.endswith("nice 0\n")
+
+
 def test_a_failure_carries_the_end_of_stderr() -> None:
     with pytest.raises(ToolFailedError, match="exited 3: why"):
         proc.run([PYTHON, "-c", "import sys; sys.exit(print('why', file=sys.stderr) or 3)"])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.limits import LIMIT_S
 
 from fslab.campaign import sliced_rounds, slices
 from fslab.campaign.prepared_states import PreparedStates
@@ -29,6 +30,7 @@ from fslab.workloads import Job
 
 WORK = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
 FOREVER = "while True: pass"
+AUTOGROUP = Path("/proc/self/autogroup")
 READS = (
     "import time; file = open('/dev/zero', 'rb'); end = time.process_time() + 1\n"
     "while time.process_time() < end: file.read(1 << 20)"
@@ -88,6 +90,20 @@ def test_who_keeps_the_turns_runs_before_other_programs_and_its_tools_do_not(
     assert seen == {os.SCHED_RR | os.SCHED_RESET_ON_FORK}
     assert said.read_text() == str(os.SCHED_OTHER)
     assert os.sched_getscheduler(0) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not AUTOGROUP.exists(), reason="needs root, and autogroups")
+def test_a_tool_starts_before_other_programs_and_works_beside_them(
+    turn: Callable[..., SlicedRun], tmp_path: Path
+) -> None:
+    said = tmp_path / "said"
+    wait = f"share = lambda: open({str(AUTOGROUP)!r}).read().split()[-1]\nwhile share() != '-20': pass\n"
+    tell = f"\nopen({str(said)!r}, 'w').write(share())"
+    one = turn(wait + READS + tell, limit_s=LIMIT_S)
+    take_turns([one], slice_s=0.05, seed=1)
+    assert one.error is None
+    assert len(one.ran) > 1
+    assert said.read_text() == "0"
 
 
 def test_a_tool_that_works_is_frozen_at_once_while_others_start(

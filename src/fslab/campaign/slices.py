@@ -122,11 +122,12 @@ class SlicedRun:
         return self.error is not None or (self.running is not None and self.running.ended_s is not None)
 
     def begin(self) -> None:
-        """Start the tool. It runs until ``has_begun`` freezes it."""
+        """Start the tool, before other programs. It runs until ``has_begun`` freezes it."""
         self._began_bytes = self._frozen_bytes = written_bytes(self.devices)
         self._began_requests = self._requests()
         self._began_changed = self._changed_ns()
         self.running = self.start()
+        priority.put_first(self.running.pid)
         self._group.adopt(self.running.pid)
 
     def has_begun(self) -> bool:
@@ -147,6 +148,7 @@ class SlicedRun:
             # Nothing is waited for: others would work unseen meanwhile, and what some milliseconds leave is little.
             self._group.freeze()
             self._note(self._running.began_s)
+            priority.put_back(pid)
         return bool(self.ran)
 
     def slice(self, length_s: float) -> None:

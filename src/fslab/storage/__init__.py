@@ -157,7 +157,8 @@ class Workspace:
         accounted: bool = False,
         within: Sequence[str] = (),
     ) -> proc.Completed:
-        """Run a command, marked with the campaign, and record it for the provenance.
+        """Run a command, marked with the campaign, and record it for the provenance. Those of other stages than ``run``
+        run before other programs.
 
         ``check``: a non-zero exit status raises ``failure`` (or NoSpaceError), with the kernel's messages about it.
         ``accounted``, ``within``: as for ``proc.run``.
@@ -165,7 +166,7 @@ class Workspace:
         log = kernel_log.KernelMessages()
         done = proc.run(
             argv, timeout_s=timeout_s, check=False, cwd=cwd, env=self.environment, watch=watch, accounted=accounted,
-            within=within,
+            within=within, urgent=stage != "run",
         )  # fmt: skip
         self.record(stage, done)
         if check and done.returncode != 0:

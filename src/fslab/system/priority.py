@@ -1,11 +1,15 @@
-"""Lets what fslab has to do at a certain time run before other programs: sched(7), sched_setscheduler(2).
+"""Lets what is not measured run before other programs: sched(7), sched_setscheduler(2).
 
-Must not give this priority to what is measured, nor to anything that computes for long.
+Must not give priority to what is measured: the kernel's own threads would keep theirs, and file systems leave them more
+or less of their work. With it, at a load of 14 on two CPUs, ext4 deleted files 2.8 times as fast as XFS instead of 1.2.
 """
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_FIRST, _USUAL = -20, 0  # nice values
 
 
 @contextmanager
@@ -24,3 +28,22 @@ def timely() -> Iterator[None]:
     finally:
         with suppress(PermissionError):
             os.sched_setscheduler(0, policy, parameters)
+
+
+def put_first(leader: int) -> None:
+    """Let all processes of the session that this process leads run before others, until ``put_back``.
+
+    Without CAP_SYS_NICE, or where the kernel has no autogroups or a control group shares out the CPU, this has no
+    effect.
+    """
+    _set(leader, _FIRST)
+
+
+def put_back(leader: int) -> None:
+    """Give the session its usual share. Its leader can have ended, but must not be reaped."""
+    _set(leader, _USUAL)
+
+
+def _set(leader: int, nice: int) -> None:
+    with suppress(OSError):
+        Path(f"/proc/{leader}/autogroup").write_text(str(nice))

@@ -25,7 +25,7 @@ from fslab.errors import (
     ToolOutputError,
     ToolTimeoutError,
 )
-from fslab.system import oom, path_owners, process_ending, search_path, signals
+from fslab.system import oom, path_owners, priority, process_ending, search_path, signals
 from fslab.system.tool_messages import one_line, reports_full_disk
 
 log = logging.getLogger("fslab.proc")
@@ -96,6 +96,7 @@ def run(
     accounted: bool = False,
     inherit: Sequence[int] = (),
     within: Sequence[str] = (),
+    urgent: bool = False,
 ) -> Completed:
     """Run a command to its end and return its output, its duration and its resource usage.
 
@@ -105,16 +106,21 @@ def run(
     it. ``watch`` is called with it every ``LOOK_EVERY_S`` while it runs; an exception from it ends the command.
     ``accounted``: measure the memory and the duration of the command alone. ``inherit``: descriptors that it inherits.
     ``within``: words before the command, of a program that sets its surroundings and becomes it (``memory_limit``).
+    ``urgent``: let it run before other programs.
     """
     with running(
         argv, cwd=cwd, env=env, failure=failure, accounted=accounted, inherit=inherit, within=within
     ) as started:
+        if urgent:
+            priority.put_first(started.pid)
         deadline = time.monotonic() + timeout_s
         while not started.has_ended(min(deadline - time.monotonic(), LOOK_EVERY_S)):
             if watch is not None:
                 watch(started)
             if time.monotonic() >= deadline:
                 raise started.late(timeout_s)
+        if urgent:
+            priority.put_back(started.pid)  # for what it leaves running
         done = started.completed()
     if check and done.returncode != 0:
         raise failed(done, failure)
