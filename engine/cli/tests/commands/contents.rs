@@ -1,14 +1,10 @@
 //! File contents, block by block: only the requested copies contain equal blocks.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod common;
-
 use std::collections::HashMap;
 use std::path::Path;
 
-use common::succeed;
-use common::wml::{files, script};
+use crate::common::succeed;
+use crate::common::wml::{files, script};
 use tempfile::tempdir;
 
 /// Return the number of whole blocks of 4 KiB in all files below a directory, and how many of them repeat another one.

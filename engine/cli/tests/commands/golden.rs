@@ -2,14 +2,10 @@
 //!
 //! If the environment variable `FSLAB_UPDATE_GOLDEN` is set, the golden documents are rewritten.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{assert_same_shape, golden, is_root, succeed};
+use crate::common::{assert_same_shape, golden, is_root, succeed};
 use serde_json::Value;
 use tempfile::tempdir;
 

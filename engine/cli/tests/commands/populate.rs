@@ -1,13 +1,9 @@
 //! `populate`: the same specification gives the same tree, and the other commands agree with the manifest.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{run, snapshot, succeed};
+use crate::common::{run, snapshot, succeed};
 use serde_json::Value;
 use tempfile::tempdir;
 

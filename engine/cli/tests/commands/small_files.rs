@@ -1,13 +1,9 @@
 //! `small-files`, run through the binary.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod common;
-
 use std::fs;
 use std::process::Stdio;
 
-use common::{assert_same_shape, engine, golden, run, succeed};
+use crate::common::{self, assert_same_shape, engine, golden, run, succeed};
 use tempfile::tempdir;
 
 #[test]

@@ -1,11 +1,8 @@
 //! Malicious workload files: they are refused with a short message, and create nothing outside the directory.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod common;
-
 use std::fs;
 
+use crate::common;
 use tempfile::tempdir;
 
 const FILES: &str = "define fileset name=a,path=/tmp,entries=5,size=1,prealloc\n";

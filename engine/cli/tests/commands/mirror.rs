@@ -1,13 +1,9 @@
 //! `sync-write`: hard links in directories that become read-only, and which files and directories are synced.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod common;
-
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use common::{document, shell, succeed};
+use crate::common::{document, shell, succeed};
 use tempfile::tempdir;
 
 #[test]

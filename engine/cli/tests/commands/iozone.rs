@@ -1,12 +1,8 @@
 //! `iozone`, run through the binary.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod common;
-
 use std::fs;
 
-use common::{run, succeed};
+use crate::common::{run, succeed};
 use serde_json::Value;
 use tempfile::tempdir;
 

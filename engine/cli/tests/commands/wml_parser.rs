@@ -1,7 +1,5 @@
 //! The parser and the compiler on arbitrary text: they do not panic, and report the position of each error.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
 use std::fmt::Write;
 
 use fslab_filebench::compile::{Context, compile};

@@ -1,13 +1,9 @@
 //! Memory and free space: buffers that fit in no machine are an error, and files that fit are created.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{run, succeed};
+use crate::common::{run, succeed};
 use tempfile::tempdir;
 
 /// Test commands that need more memory than any machine has: they fail with an error, not by a signal.

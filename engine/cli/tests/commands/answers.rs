@@ -1,15 +1,11 @@
 //! The answers of the operations on trees, compared with a slow and simple implementation.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use common::{hostile_tree, snapshot, succeed};
+use crate::common::{hostile_tree, snapshot, succeed};
 use proptest::prelude::*;
 use serde_json::Value;
 use tempfile::tempdir;

@@ -1,16 +1,12 @@
 //! The confirmation of `delete`: it is requested on a terminal only.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod common;
-
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use common::engine;
+use crate::common::engine;
 use tempfile::{TempDir, tempdir};
 
 const MANY: usize = 10_001;

@@ -1,9 +1,5 @@
 //! Failures during a run: races, limits of the process, missing permissions, signals.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod common;
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
@@ -13,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{document, engine, run, shell, snapshot, wide_tree};
+use crate::common::{self, document, engine, run, shell, snapshot, wide_tree};
 use tempfile::tempdir;
 
 /// Replace directories of the tree by links to `outside` and restore them, until `over` is set. Count the replacements.

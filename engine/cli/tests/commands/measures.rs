@@ -1,14 +1,10 @@
 //! Relations between measured values that hold under any load of the machine.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod common;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use common::succeed;
-use common::wml::{count, files, flowop, script};
+use crate::common::succeed;
+use crate::common::wml::{count, files, flowop, script};
 use serde_json::Value;
 use tempfile::tempdir;
 

@@ -1,14 +1,10 @@
 //! Workloads: flowops, variables, synchronization and the files they create.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::wml::{count, files, flowop, script};
-use common::{assert_same_shape, golden, succeed};
+use crate::common::wml::{count, files, flowop, script};
+use crate::common::{assert_same_shape, golden, succeed};
 use tempfile::tempdir;
 
 const PERSONALITIES: [&str; 21] = [

@@ -1,15 +1,11 @@
 //! Workloads: files that must not change, errors, warnings and text output.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod common;
-
 use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::wml::{count, files, flowop, refused, script};
-use common::{engine, listening, run, succeed};
+use crate::common::wml::{count, files, flowop, refused, script};
+use crate::common::{self, engine, listening, run, succeed};
 use serde_json::Value;
 use tempfile::tempdir;
 

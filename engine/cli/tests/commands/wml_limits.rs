@@ -1,10 +1,6 @@
 //! Workloads whose rate is limited by events.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod common;
-
-use common::wml::{count, flowop, script};
+use crate::common::wml::{count, flowop, script};
 use tempfile::tempdir;
 
 #[test]
