@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -170,6 +170,7 @@ def test_an_axis_of_one_layout_is_named_by_its_value() -> None:
     assert [spec.name for _, spec in specs] == ["s chunk=64k", "s chunk=1m"]
 
 
+@settings(max_examples=40)  # each reads two studies
 @given(
     filesystems=st.lists(st.sampled_from(["ext2", "ext3", "ext4", "xfs", "btrfs"]), min_size=1, unique=True),
     variants=st.lists(

@@ -383,7 +383,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @given(st.data())
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_no_study_however_wrong_ends_in_anything_but_mistakes(data: st.DataObject) -> None:
     tree = {"root": YAML(typ="safe", pure=True).load(EVERY_KEY)}
     for _ in range(data.draw(st.integers(1, 3))):
