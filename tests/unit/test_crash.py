@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
 import pytest
 
 from fslab.crash import bounded, contents, interrupted_recovery, operations, oracle, sequences, sources
@@ -30,6 +29,9 @@ from fslab.errors import UsageError
 from fslab.faults import ground
 from fslab.storage.filesystems import REGISTRY
 from fslab.storage.promises import Promises
+
+if TYPE_CHECKING:
+    import polars as pl
 
 ONE, TWO = (bounded.space(length=length) for length in (1, 2))
 NEW = max(START.inodes) + 1  # the inode of the first new file
@@ -446,6 +448,8 @@ def test_a_state_of_no_name() -> None:
 
 def log(*marks: str | None) -> pl.DataFrame:
     """Return a disk log with the given marks. None stands for a write and a flush."""
+    import polars as pl
+
     rows: list[dict[str, Any]] = []
     for mark in marks:
         kinds = ["mark"] if mark else ["write", "flush"]
