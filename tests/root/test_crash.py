@@ -247,7 +247,10 @@ def stopped_while_mounted(process: subprocess.Popen[bytes], scratch: Path) -> bo
     running = [pid for pid in children if not leaks.is_dead(Path(f"/proc/{pid}"))]
     mounted = mounts.mounted(Path(f"/proc/{process.pid}/mountinfo"))
     # Its only other child makes states; one that mounts or unmounts would go on.
-    found = len(running) == 1 and any(each.target.match(f"{scratch}/*/mounted") for each in mounted)
+    states = [
+        each for each in mounted if each.target.is_relative_to(scratch) and each.target.name == "mounted"
+    ]
+    found = len(running) == 1 and bool(states)
     if not found:
         process.send_signal(signal.SIGCONT)
     return found
