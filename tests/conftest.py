@@ -22,9 +22,8 @@ from hypothesis import settings
 from tests import caches, leaks
 from tests.directories import SESSION, set_directories, sharing
 from tests.hold import Hold
-from tests.order import measures
+from tests.order import arranged, measures
 from tests.starter import Forker, Starter
-from tests.workers import Workers
 
 from fslab.__main__ import GARBAGE
 from fslab.system import mounts
@@ -115,16 +114,12 @@ def _interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("workers")
-    group._addoption("-n", dest="workers", type=int, default=0, help="run tests in so many processes")
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Set up signals, the session's directory and its workers, which get directories below it."""
+    """Set up signals and the session's directory. Workers of pytest-xdist get a directory below it."""
     gc.set_threshold(GARBAGE)  # as in fslab: garbage collection took a tenth of the time
-    config.pluginmanager.register(Workers(config.option.workers))
+    if hasattr(config, "workerinput"):
+        return
     signal.signal(signal.SIGTERM, _interrupt)  # so that fixtures and cleanups still run
     # Tests send these signals to fslab. It would inherit and ignore them under nohup(1) or as a background job.
     for signum, usual in (
@@ -148,16 +143,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def common(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory that all workers of the session share."""
-    own = tmp_path_factory.getbasetemp()
-    return own.parent if pytestconfig.option.workers else own
-
-
-@pytest.fixture(scope="session")
-def session_cache(common: Path) -> Path:
+def session_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """Return a cache directory for all tests of the session: fslab examines the machine only once."""
-    made = common / "cache"
+    own = tmp_path_factory.getbasetemp()
+    made = (own if worker_id == "master" else own.parent) / "cache"
     made.mkdir(exist_ok=True)
     return made
 
@@ -235,7 +224,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests marked ``root`` for other users, with a reason."""
+    """Skip tests marked ``root`` for other users, with a reason. Order the tests of a parallel session."""
+    if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
+        items[:] = arranged(items, workers)
     if not ROOT:
         for item in items:
             if item.get_closest_marker("root"):

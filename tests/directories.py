@@ -46,8 +46,10 @@ def sharing(*, alone: bool = False) -> Iterator[None]:
         yield
 
 
-def once(directory: Path, make: Callable[[Path], object]) -> Path:
-    """Return the directory, in one that all workers share, after ``make`` has filled it for the first of them."""
+def once(factory: pytest.TempPathFactory, worker: str, name: str, make: Callable[[Path], object]) -> Path:
+    """Return a directory that ``make`` has filled, once per session for all workers."""
+    own = factory.getbasetemp()
+    directory = (own if worker == "master" else own.parent) / name
     with directory.with_suffix(".lock").open("a") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         if not directory.exists():

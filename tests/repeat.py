@@ -58,7 +58,7 @@ def run(seed: int, more: list[str]) -> tuple[int, list[str]]:
     with tempfile.NamedTemporaryFile(suffix=".xml") as report:
         argv = [
             sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-n", str(3 * (os.cpu_count() or 1)),
-            f"--randomly-seed={seed}", f"--junit-xml={report.name}", *more,
+            "--dist", "worksteal", f"--randomly-seed={seed}", f"--junit-xml={report.name}", *more,
         ]  # fmt: skip
         with subprocess.Popen(argv) as session:
             try:

@@ -75,7 +75,7 @@ cache: warm
 
 
 @pytest.fixture(scope="session")
-def stored(common: Path, starter: Starter) -> Path:
+def stored(tmp_path_factory: pytest.TempPathFactory, worker_id: str, starter: Starter) -> Path:
     """Return a data directory with one finished campaign, measured once per session for all workers."""
 
     def make(work: Path) -> None:
@@ -84,7 +84,7 @@ def stored(common: Path, starter: Starter) -> Path:
             set_directories(patch, work)
             Fslab(work, starter)("run", "s.yaml", "--quiet")
 
-    return once(common / "stored", make) / "data"
+    return once(tmp_path_factory, worker_id, "stored", make) / "data"
 
 
 @pytest.fixture

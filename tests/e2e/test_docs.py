@@ -43,7 +43,7 @@ class Fetched(HTMLParser):
 
 
 @pytest.fixture(scope="session")
-def site(common: Path) -> Path:
+def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """Return the directory of the site, built once per session for all workers."""
 
     def build(out: Path) -> None:
@@ -56,7 +56,7 @@ def site(common: Path) -> Path:
         )
         assert done.returncode == 0, done.stderr
 
-    return once(common / "site", build)
+    return once(tmp_path_factory, worker_id, "site", build)
 
 
 def test_the_site_has_its_four_parts_and_every_command(site: Path) -> None:

@@ -10,6 +10,7 @@ import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
@@ -118,8 +119,6 @@ def test_csv_has_one_row_per_figure_and_one_for_a_failure() -> None:
 
 
 def test_parquet_keeps_null_and_zero_apart() -> None:
-    import polars as pl
-
     frame = pl.read_parquet(io.BytesIO(render([USABLE, FAILED], Format.PARQUET)))
     assert frame["value"].to_list() == [61700.0, None, 0.0, None]
     assert frame["name"].to_list() == ["write_iops", "p999", "device_written_bytes", None]
@@ -128,8 +127,6 @@ def test_parquet_keeps_null_and_zero_apart() -> None:
 
 
 def test_columns_do_not_depend_on_the_trials() -> None:
-    import polars as pl
-
     unknown = USABLE.model_copy(update={"metrics": {"x": Value(value=None, unit=Unit.IOPS)}, "probes": {}})
     frames = [
         pl.read_parquet(io.BytesIO(render(t, Format.PARQUET))) for t in ([], [unknown], [USABLE, FAILED])

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import polars as pl
 import pytest
 
 from fslab.crash import bounded, contents, interrupted_recovery, operations, oracle, sequences, sources
@@ -29,9 +30,6 @@ from fslab.errors import UsageError
 from fslab.faults import ground
 from fslab.storage.filesystems import REGISTRY
 from fslab.storage.promises import Promises
-
-if TYPE_CHECKING:
-    import polars as pl
 
 ONE, TWO = (bounded.space(length=length) for length in (1, 2))
 NEW = max(START.inodes) + 1  # the inode of the first new file
@@ -448,8 +446,6 @@ def test_a_state_of_no_name() -> None:
 
 def log(*marks: str | None) -> pl.DataFrame:
     """Return a disk log with the given marks. None stands for a write and a flush."""
-    import polars as pl
-
     rows: list[dict[str, Any]] = []
     for mark in marks:
         kinds = ["mark"] if mark else ["write", "flush"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import polars as pl
 import pytest
 
 from fslab.analysis import request_map
@@ -11,17 +12,12 @@ from fslab.analysis.request_map import INTERVALS, MOST_REGIONS, Ranges, RequestM
 from fslab.record import Value
 from fslab.units import Unit
 
-if TYPE_CHECKING:
-    import polars as pl
-
 MIB = 1 << 20
 KIB4 = 4096
 
 
 def log(*rows: tuple[str, int, int], each_ns: int = 1_000_000) -> pl.DataFrame:
     """Return a log of (operation, offset, length), one request per ``each_ns``, each done when the next arrives."""
-    import polars as pl
-
     made: list[dict[str, Any]] = [
         {
             "id": number + 1, "op": op, "offset": None if op == "mark" else offset, "length": length,
