@@ -25,7 +25,7 @@ from fslab.feasibility._campaign import RefusingJournal
 from fslab.record import Provenance, Status, TrialRecord
 from fslab.stopping_rule import StoppingRule
 from fslab.storage import Workspace
-from fslab.system import proc
+from fslab.system import priority, proc
 from fslab.workloads import Job
 
 WORK = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
@@ -104,6 +104,21 @@ def test_a_tool_starts_before_other_programs_and_works_beside_them(
     assert one.error is None
     assert len(one.ran) > 1
     assert said.read_text() == "0"
+
+
+@pytest.mark.parametrize(
+    ("turn", "stage", "first"), [("-a", "mkfs", True), ("-a", "run", False), ("", "mkfs", False)]
+)
+def test_only_set_up_of_tools_that_take_turns_runs_before_other_programs(
+    turn: str, stage: str, *, first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put: list[int] = []
+    monkeypatch.setattr(priority, "put_first", put.append)
+    workspace = Workspace(
+        campaign="c", runtime=Path("/"), images=Path("/"), journal=RefusingJournal(), turn=turn
+    )
+    workspace.run(stage, ["true"])
+    assert bool(put) == first
 
 
 def test_a_tool_that_works_is_frozen_at_once_while_others_start(

@@ -157,8 +157,10 @@ class Workspace:
         accounted: bool = False,
         within: Sequence[str] = (),
     ) -> proc.Completed:
-        """Run a command, marked with the campaign, and record it for the provenance. Those of other stages than ``run``
-        run before other programs.
+        """Run a command, marked with the campaign, and record it for the provenance.
+
+        Where tools take turns, commands of other stages than ``run`` run before other programs: rounds are short, so
+        that they take little from these.
 
         ``check``: a non-zero exit status raises ``failure`` (or NoSpaceError), with the kernel's messages about it.
         ``accounted``, ``within``: as for ``proc.run``.
@@ -166,7 +168,7 @@ class Workspace:
         log = kernel_log.KernelMessages()
         done = proc.run(
             argv, timeout_s=timeout_s, check=False, cwd=cwd, env=self.environment, watch=watch, accounted=accounted,
-            within=within, urgent=stage != "run",
+            within=within, urgent=bool(self.turn) and stage != "run",
         )  # fmt: skip
         self.record(stage, done)
         if check and done.returncode != 0:
