@@ -212,7 +212,7 @@ def campaigns(lab: fleet_lab.Lab) -> int:
 
 def frozen_writer(member: fleet_lab.Member) -> Path | None:
     """Return the mount point of a trial on this machine, None before there is one."""
-    for line in Path("/proc/self/mounts").read_text().splitlines():
+    for line in Path("/proc/self/mounts").read_text(errors="replace").splitlines():
         place = line.split()[1]
         if str(member.home) in place and line.split()[2] == "ext4":
             return Path(place)

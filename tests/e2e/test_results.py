@@ -192,7 +192,7 @@ def test_an_interrupted_run_shows_what_it_has(
     first, *rest, last = table.splitlines()
     assert (first, last) == (
         "interrupted; the results so far:",
-        f"finish it: fslab run --resume {campaign}",
+        f"to finish it: fslab run --resume {campaign}",
     )
     assert any("IOPS" in line for line in rest)
     document, campaign = shown(5, "--json")

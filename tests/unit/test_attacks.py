@@ -323,8 +323,12 @@ def test_an_interruption_of_cleaning_up_is_no_failed_cleanup(
 
 
 def test_a_journal_that_cannot_be_read_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object) -> int:
-        raise PermissionError(13, "Permission denied")
+    opened = os.open
+
+    def refused(path: Any, *args: Any, **kwargs: Any) -> int:
+        if str(path).endswith(".jsonl"):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *args, **kwargs)
 
     with CampaignJournal("c") as journal:
         journal.will_create("mount", "/x/c/mnt")

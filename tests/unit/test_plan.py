@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -356,7 +357,12 @@ def test_planning_starts_no_process_and_opens_nothing_but_our_own_files(study_id
         watching = False
     # ruamel.yaml looks for plug-ins in its own package each time.
     allowed = (str(Path(shipped.__file__).parents[1]), str(Path(ruamel.yaml.__file__).parent))
-    foreign = [(event, args) for event, args in seen if not str(args[0]).startswith(allowed)]
+    foreign = [
+        (event, args)
+        for event, args in seen
+        # A descriptor with O_PATH, by which the owner of a directory is judged, opens nothing.
+        if not (str(args[0]).startswith(allowed) or (event == "open" and args[2] & os.O_PATH))
+    ]
     assert any(event == "open" for event, _ in seen)  # the study's own file, so the hook works
     assert foreign == []
 

@@ -25,9 +25,7 @@ def held(path: Path | str, undo: ExitStack, flags: int = os.O_RDONLY) -> int:
     """Return a descriptor of a file, as ``opened`` does, that ``undo`` closes. No signal comes in between: what nobody
     closes keeps a device or a mount in use until the process ends."""
     with signals.shielded():
-        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
-        undo.callback(os.close, descriptor)
-    return descriptor
+        return undo.enter_context(opened(path, flags))
 
 
 def make_directories(path: Path, mode: int = 0o755) -> None:
