@@ -76,8 +76,11 @@ def _unusable(error: OSError | RuntimeError) -> str | None:
     """Return the message for an error that a path caused or the limit of open files; None for other errors."""
     if isinstance(error, OSError) and error.errno in _OF_PATHS and error.filename:
         return f"{os.fsdecode(error.filename)}: {error.strerror}"
-    if isinstance(error, FileNotFoundError) and error.filename is None:  # getcwd(2)
-        return "the current directory was removed: change to another one"
+    if (
+        isinstance(error, FileNotFoundError) and error.filename is None
+    ):  # of getcwd(2), or tempfile's sentence
+        gone = error.strerror == os.strerror(errno.ENOENT)
+        return "the current directory was removed: change to another one" if gone else error.strerror
     if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
         return f"{error.strerror}: raise the limit (ulimit -n)"
     if str(error).startswith("Could not determine home directory"):  # pathlib's expanduser

@@ -106,8 +106,10 @@ def _is_stream(path: Path) -> bool:
 
 
 def _is_strange(place: Path) -> bool:
-    """Return whether it is a pipe of another user, who would get what is written, or let the writer wait for ever."""
-    return place.is_fifo() and place.lstat().st_uid not in path_owners.trusted()
+    """Return whether it is a pipe of another user, who would get what is written, or let the writer wait for ever; in a
+    directory where only trusted users can make files, they meant it."""
+    theirs = place.is_fifo() and place.lstat().st_uid not in path_owners.trusted()
+    return theirs and path_owners.stranger(place.parent, sticky=False) is not None
 
 
 def _is_plain(place: Path) -> bool:

@@ -184,6 +184,42 @@ def test_accounts_of_root_s_group_as_which_nothing_runs_are_no_others(
     path_owners.check_closed(directory)
 
 
+def test_an_account_of_that_name_counts_in_other_groups(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = SimpleNamespace(pw_name="operator", pw_uid=1002, pw_gid=1002)
+    monkeypatch.setattr(pwd, "getpwall", lambda: [account])
+    monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_name="operator", gr_mem=[]))
+    os.chown(directory, -1, 1002)
+    directory.chmod(0o775)
+    found = path_owners.stranger_on_the_way(directory, sticky=False, groups=path_owners.Groups.WITHOUT_OTHERS)
+    assert found is not None
+    assert "its group is 1002" in found
+
+
+def test_what_a_file_system_calls_missing_is_not_taken_for_safe(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A FUSE server of another user answers as it likes, also when it is asked what it is."""
+
+    def missing(_: int) -> int:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+    monkeypatch.setattr(syscalls, "filesystem_type", missing)
+    with pytest.raises(UnsafeError, match="it is not known who can write to /"):
+        path_owners.check_closed(directory)
+
+
+def test_a_whole_path_is_judged_without_a_current_directory(directory: Path) -> None:
+    directory.chmod(0o777)
+    script = (
+        "import os, sys, tempfile; from pathlib import Path; from fslab.system import path_owners; "
+        "gone = tempfile.mkdtemp(); os.chdir(gone); os.rmdir(gone); "
+        "print(path_owners.stranger_on_the_way(Path(sys.argv[1])))"
+    )
+    assert "other users can write" in proc.run([sys.executable, "-c", script, str(directory)]).stdout
+
+
 @pytest.mark.parametrize("linked", [False, True])
 def test_what_is_judged_is_what_was_reached(linked: bool, tmp_path: Path) -> None:
     """Whenever its owner exchanges their directory for a link to one of root's, or the link for the directory: after

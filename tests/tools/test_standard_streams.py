@@ -120,7 +120,11 @@ def test_a_traceback_has_no_control_characters_of_what_it_quotes() -> None:
     [
         ((errno.EMFILE, "Too many open files"), "Too many open files: raise the limit (ulimit -n)"),
         ((errno.EACCES, "Permission denied", "/a/b"), "/a/b: Permission denied"),
-        ((errno.ENOENT, "No such file"), "the current directory was removed: change to another one"),
+        ((errno.ENOENT, "No usable temporary directory"), "No usable temporary directory"),
+        (
+            (errno.ENOENT, os.strerror(errno.ENOENT)),
+            "the current directory was removed: change to another one",
+        ),
         ((errno.ENOTCONN, "Not connected", "/a/b"), "/a/b: Not connected"),
     ],
 )

@@ -259,6 +259,11 @@ def test_quick_is_told_on_one_screen_with_the_verdict_last(
         assert re.search(r"to decide the open ones: fslab run --resume 20261120-k3f --trials \d+$", last)
 
 
+def test_a_campaign_that_runs_needs_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = like_quick(("random-read",), (), monkeypatch, status=CampaignStatus.RUNNING)
+    assert "--resume" not in told(found)
+
+
 def test_the_first_sentence_says_what_to_take_and_what_the_others_cost() -> None:
     """btrfs is slower in all four metrics; xfs and ext4 are alike in three of them."""
     works = [WorkloadSpec(name=f"work-{number}", tool="sync") for number in range(4)]

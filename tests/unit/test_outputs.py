@@ -85,6 +85,7 @@ def test_a_link_of_somebody_else_to_a_pipe_is_replaced_and_the_pipe_gets_nothing
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a pipe of another user")
 def test_a_pipe_of_somebody_else_is_replaced(tmp_path: Path) -> None:
     """Its owner would read the report, or let its writer wait for ever."""
+    tmp_path.chmod(0o1777)
     pipe = tmp_path / "report.html"
     os.mkfifo(pipe)
     os.chown(pipe, 65534, 65534)
@@ -95,6 +96,20 @@ def test_a_pipe_of_somebody_else_is_replaced(tmp_path: Path) -> None:
     finally:
         os.close(reader)
     assert pipe.read_text() == "new"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a pipe of another user")
+def test_a_pipe_of_somebody_else_where_only_we_make_files_is_meant(tmp_path: Path) -> None:
+    pipe = tmp_path / "report.html"
+    os.mkfifo(pipe)
+    os.chown(pipe, 65534, 65534)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        outputs.replace(pipe, "new")
+        assert os.read(reader, 10) == b"new"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ def set_up(trial: RunningTrial) -> Ready:
     scratch = _emptied(tool_scratch(workspace.runtime, workspace.turn))
     reports = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     undo.callback(os.close, reports)
+    undo.callback(setattr, workspace, "temporary", None)  # the next trial empties it before it has its own
     workspace.temporary = scratch if any(tool.own_temporary for tool in workload.tools()) else None
     cold = cell.cache is Cache.COLD
     job = Job(

@@ -239,7 +239,9 @@ def _more(report: Report) -> str:
 def _to_do(report: Report, conclusion: Conclusion) -> Iterator[str]:
     """Yield the command that finishes the campaign, or that decides what is open, if trials can be added."""
     undecided = [each for each in conclusion.standings if each.certainty is StandingCertainty.OPEN]
-    if report.status not in {CampaignStatus.FINISHED, CampaignStatus.RUNNING}:
+    if report.status is CampaignStatus.RUNNING:
+        return  # another process adds them
+    if report.status is not CampaignStatus.FINISHED:
         yield f"to finish it: fslab run --resume {report.campaign}"
     elif undecided and not report.counts.as_needed:
         needed = max(max(each.n + (each.further or each.n), each.needed) for each in undecided)

@@ -34,7 +34,9 @@ def of_campaign(report: Report) -> list[ConclusionWarning]:
         found.append(
             ConclusionWarning(
                 what=f"{state}: {counts.stored}{missing} trial{'s' * (counts.planned != 1)} stored",
-                hint=f"fslab run --resume {report.campaign}",
+                hint=None
+                if report.status is CampaignStatus.RUNNING
+                else f"fslab run --resume {report.campaign}",
             )
         )
     if report.extended_from:

@@ -138,7 +138,7 @@ def _stack_object(trial: TrialRecord) -> Object:
         "medium": stack.medium.type,
         "medium_name": stack.medium.name,
         "medium_options": dict(stack.medium.options),
-        "layout": stack.layout,
+        "layout": stack.striped_by,
         "layout_options": dict(stack.layout_options),
         "filesystem": stack.filesystem or trial.provenance.device.get("filesystem"),
         "mkfs_options": stack.mkfs_options,

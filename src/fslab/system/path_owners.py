@@ -71,10 +71,7 @@ def stranger_on_the_way(
     to what is above. OSError if this cannot be determined.
     """
     safe, why = trusted() if owners is None else owners, None
-    with (
-        contextlib.closing(path_walk.steps(place)) as way,
-        contextlib.suppress(FileNotFoundError, NotADirectoryError),
-    ):
+    with contextlib.closing(path_walk.steps(place, existing=True)) as way:
         for step in way:
             if not step.is_link:
                 if above := _stranger(step.path, step.descriptor, safe, sticky=True, groups=groups):
@@ -97,7 +94,7 @@ def check_closed(directory: Path, named_by: str = "path", *, sticky: bool = True
     try:
         why = stranger_on_the_way(directory, sticky=sticky)
     except OSError as error:
-        why = f"it is not known who can write to {error.filename} ({error.strerror})"
+        why = f"it is not known who can write to {error.filename or directory} ({error.strerror})"
     if why:
         raise UnsafeError(
             f"not used by root: {why}, who could put a link to another file there",
@@ -121,7 +118,11 @@ def _stranger(
     about = os.fstat(descriptor)
     if (owner := about.st_uid) not in safe:
         return f"{place} belongs to user {owner}"
-    if (server := _server(descriptor)) is not None and server not in safe:
+    try:
+        server = _server(descriptor)
+    except OSError as error:  # such as of a FUSE file system that answers what it likes
+        raise PermissionError(error.errno, error.strerror, str(place)) from error
+    if server is not None and server not in safe:
         return f"{place} is on a FUSE file system of user {server}"
     if sticky and about.st_mode & stat.S_ISVTX:
         return None
@@ -192,7 +193,11 @@ def _may_write(group: int, groups: Groups, about: os.stat_result, owners: set[in
 
 def _members(group: int) -> set[int]:
     """Return the users of a group: those that it names, and those whose own group it is."""
-    found = {each.pw_uid for each in pwd.getpwall() if each.pw_gid == group and each.pw_name not in _OF_ROOT}
+    found = {
+        each.pw_uid
+        for each in pwd.getpwall()
+        if each.pw_gid == group and not (group == 0 and each.pw_name in _OF_ROOT)
+    }
     with contextlib.suppress(KeyError):  # the group has no name
         for name in grp.getgrgid(group).gr_mem:
             with contextlib.suppress(KeyError):  # a member without an account

@@ -34,21 +34,25 @@ class PathStep:
         return stat.S_ISLNK(self.about.st_mode)
 
 
-def steps(path: Path) -> Generator[PathStep, None, None]:
+def steps(path: Path, *, existing: bool = False) -> Generator[PathStep, None, None]:
     """Yield the root directory, each directory and each link on the way, and last what ``path`` leads to. After a link,
     the directory in which its text begins comes again.
 
     The descriptor is closed after its step. OSError as of open(2), such as FileNotFoundError at the first component
-    that does not exist; ELOOP also at a link of /proc that can lead into another mount namespace.
+    that does not exist (with ``existing``, it ends there); ELOOP also at a link of /proc that can lead into another
+    mount namespace.
     """
-    where, rest, links = Path("/"), [*reversed((Path.cwd() / path).parts[1:])], 0
+    whole = path if path.is_absolute() else Path.cwd() / path  # the current directory may be removed
+    where, rest, links = Path("/"), [*reversed(whole.parts[1:])], 0
     here = os.open("/", PLACE)
     try:
         yield PathStep(path=where, descriptor=here, about=os.fstat(here))
         while rest:
             name = rest.pop()
             step = where.parent if name == ".." else where / name
-            found = _opened(name, here, step)
+            found = _opened(name, here, step, existing=existing)
+            if found is None:
+                return
             try:
                 about = os.fstat(found)
                 yield PathStep(path=step, descriptor=found, about=about)
@@ -69,7 +73,7 @@ def steps(path: Path) -> Generator[PathStep, None, None]:
         os.close(here)
 
 
-def _opened(name: str, directory: int, step: Path) -> int:
+def _opened(name: str, directory: int, step: Path, *, existing: bool) -> int | None:
     try:
         try:
             # An automounted directory is mounted only where a directory is asked for (open(2), O_PATH).
@@ -77,6 +81,8 @@ def _opened(name: str, directory: int, step: Path) -> int:
         except NotADirectoryError:
             return os.open(name, PLACE, dir_fd=directory)
     except OSError as error:
+        if existing and isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            return None
         raise OSError(error.errno, error.strerror, str(step)) from error
 
 

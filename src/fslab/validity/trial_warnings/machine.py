@@ -46,8 +46,12 @@ def guest_figures(facts: TrialFacts) -> Issues:
             )
 
 
-# Not about a program, whose name any user chooses: one that crashes, reaches its memory limit, or locks the bus.
-_OF_KERNEL = r"^(?!(?:traps: )?.{1,15}(?:\[\d+\][ :]| invoked oom-killer:)|x86/split lock ).*?"
+# Not about a program, whose name any user chooses: one that crashes, reaches its memory limit, or locks the bus. Of the
+# limit, mm/oom_kill.c logs the name in several lines.
+_OF_KERNEL = (
+    r"^(?!(?:traps: )?.{1,15}(?:\[\d+\][ :]| invoked oom-killer:)|x86/split lock |CPU: \d+ |oom-kill:|oom_reaper: "
+    r"|\[ *\d+\] |Memory cgroup out of memory: ).*?"
+)
 SERIOUS = re.compile(
     rf"{_OF_KERNEL}"
     r"(?:EXT4-fs error|EXT4-fs \([^)]*\): (?:Remounting filesystem read-only|error)|Aborting journal"
