@@ -6,7 +6,9 @@ Pure functions; they must not know what the numbers mean.
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb, isfinite
+from math import comb, exp, isfinite
+
+WIDEST = 300.0  # natural logarithm
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,6 +18,12 @@ class Interval:
     low: float
     high: float
     coverage: float
+
+
+def of_logarithms(low: float, high: float, *, coverage: float) -> Interval:
+    """Return the interval between two ends given as natural logarithms. An end beyond exp(±300) is that: a wider
+    interval says no more, and its ends are no numbers of a computer."""
+    return Interval(low=exp(max(low, -WIDEST)), high=exp(min(high, WIDEST)), coverage=coverage)
 
 
 def median(values: Sequence[float]) -> float | None:

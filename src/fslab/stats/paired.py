@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import exp, log
 
-from fslab.stats.interval import Interval
+from fslab.stats.interval import of_logarithms
 from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.rank_sum import compare_ratio
 from fslab.stats.ratio_estimate import (
@@ -103,7 +103,7 @@ def _located(
     method = ComparisonMethod.SIGNED_RANK if ranks else plain
     return RatioEstimate(
         n_a=len(differences), n_b=len(differences), ratio=exp(found.center[0]),
-        interval=Interval(low=exp(found.low[0]), high=exp(found.high[0]), coverage=found.coverage),
+        interval=of_logarithms(found.low[0], found.high[0], coverage=found.coverage),
         p_value=float(p_values(sample, found, ranks=ranks)[0]), reason=None, needed=PAIRS_LEAST,
         method=ComparisonMethod.ASYMMETRIC if found.asymmetric[0] else method, coverage=coverage,
         widening=float(found.widening[0]), borrowed=borrowed, p_if_correlated=p_if_correlated,

@@ -6,10 +6,10 @@ test, but not its critical values and not the interval.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import comb, exp, hypot, isfinite, log, sqrt
+from math import comb, hypot, isfinite, log, sqrt
 
 from fslab.stats import Reason
-from fslab.stats.interval import Interval
+from fslab.stats.interval import Interval, of_logarithms
 from fslab.stats.noise_prior import CommonCorrelation
 from fslab.stats.ratio_estimate import (
     CORRELATED,
@@ -93,11 +93,11 @@ def _of_means(
     if not isfinite(error):
         return None
     if error == 0:
-        return Interval(low=exp(apart), high=exp(apart), coverage=coverage), float(apart == 0)
+        return of_logarithms(apart, apart, coverage=coverage), float(apart == 0)
     shares = ((error_a / error) ** 4 / (len(a) - 1), (error_b / error) ** 4 / (len(b) - 1))
     freedom = 1 / sum(shares)
     half = two_sided_quantile(1 - coverage, freedom) * error * widening
-    interval = Interval(low=exp(apart - half), high=exp(apart + half), coverage=coverage)
+    interval = of_logarithms(apart - half, apart + half, coverage=coverage)
     return interval, two_sided_tail(apart / error / widening, freedom)
 
 

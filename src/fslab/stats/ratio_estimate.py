@@ -6,10 +6,10 @@ Must not know what the numbers mean, nor which direction is better.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import exp, isfinite, log, sqrt
+from math import isfinite, log, sqrt
 
 from fslab.stats import Reason
-from fslab.stats.interval import Interval
+from fslab.stats.interval import Interval, of_logarithms
 from fslab.stats.noise_prior import CommonCorrelation
 
 # With fewer blocks, estimates of an autocorrelation of 0.5 and of 0 are too similar to distinguish the two.
@@ -100,7 +100,7 @@ class RatioEstimate:
             return None
         low, high = log(self.interval.low), log(self.interval.high)
         middle, half = (low + high) / 2, max(1.0, CORRELATED / self.widening) * (high - low) / 2
-        return Interval(low=exp(middle - half), high=exp(middle + half), coverage=self.interval.coverage)
+        return of_logarithms(middle - half, middle + half, coverage=self.interval.coverage)
 
 
 def is_correlation_known(blocks: int, common: CommonCorrelation | None) -> bool:
