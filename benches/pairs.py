@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fslab.campaign import campaign as campaigns
+from fslab.campaign import trial_loop
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.watch import Watch
 from fslab.cell import MediumSpec, StackSpec
@@ -78,7 +78,7 @@ def opened(arguments: argparse.Namespace, needed_bytes: int) -> Iterator[Bench]:
     medium = MediumSpec(name="m", type=arguments.medium, options=options)
     spec = StackSpec(name=arguments.filesystem, medium=medium, filesystem=arguments.filesystem)
     with (
-        workspaces.opened(campaigns.new_id(), frozenset()) as workspace,
+        workspaces.opened(trial_loop.new_id(), frozenset()) as workspace,
         tuning.tuned({"cpu_dma_latency": "auto"}, workspace.journal),
     ):
         yield Bench(workspace=workspace, spec=spec)

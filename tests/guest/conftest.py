@@ -11,9 +11,9 @@ import pytest
 from tests.directories import set_directories
 from tests.limits import wait_for
 
-from fslab.campaign import campaign as campaigns
+from fslab.campaign import trial_loop
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.guests import Guests
+from fslab.campaign.trial_machines import TrialMachines
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.machine.kinds import REGISTRY
 from fslab.system import memory
@@ -34,15 +34,15 @@ def group_members(leader: int) -> list[int]:
 
 
 @contextlib.contextmanager
-def _guests(home: Path) -> Iterator[Guests]:
+def _guests(home: Path) -> Iterator[TrialMachines]:
     """Yield the guests of a campaign whose files are below ``home``. Check that their processes and files are gone."""
     missing = REGISTRY.get("uml").missing(MachineSpec(type="uml"))
     if missing:
         pytest.skip(f"{missing[0].what}: {missing[0].remedy}")
-    campaign = campaigns.new_id()
+    campaign = trial_loop.new_id()
     leaders: list[int] = []
     with workspaces.opened(campaign, frozenset()) as workspace:
-        made = Guests(workspace=workspace, machine={"hostname": "host"})
+        made = TrialMachines(workspace=workspace, machine={"hostname": "host"})
         yield made
         leaders += [guest.child.pid for guest in made.running]
     wait_for(lambda: not any(map(group_members, leaders)))  # a large guest needs a moment to free its memory
@@ -52,14 +52,16 @@ def _guests(home: Path) -> Iterator[Guests]:
 
 
 @pytest.fixture
-def guests(own_directories: Path) -> Iterator[Guests]:
+def guests(own_directories: Path) -> Iterator[TrialMachines]:
     """Yield guests that only this test uses."""
     with _guests(own_directories) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def _kept(tmp_path_factory: pytest.TempPathFactory, session_cache: Path) -> Iterator[tuple[Path, Guests]]:
+def _kept(
+    tmp_path_factory: pytest.TempPathFactory, session_cache: Path
+) -> Iterator[tuple[Path, TrialMachines]]:
     home = tmp_path_factory.mktemp("g")
     with pytest.MonkeyPatch.context() as patch:
         set_directories(patch, home)
@@ -70,8 +72,8 @@ def _kept(tmp_path_factory: pytest.TempPathFactory, session_cache: Path) -> Iter
 
 @pytest.fixture
 def shared(
-    _kept: tuple[Path, Guests], session_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Guests]:
+    _kept: tuple[Path, TrialMachines], session_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[TrialMachines]:
     """Yield guests that all tests of the module use, in directories of their own: a boot takes seconds of CPU time.
 
     A test may break its guest. The next test that needs one boots another.

@@ -6,14 +6,14 @@ import pytest
 from tests.feature_facts import NEEDED, check_declared
 
 from fslab.campaign.feature_tests import Request, in_guest
-from fslab.campaign.guests import Guests
+from fslab.campaign.trial_machines import TrialMachines
 from fslab.cell import MachineSpec
 from fslab.features import Examination, Support
 
 UML = MachineSpec(type="uml")
 
 
-def examined(guests: Guests, filesystem: str, *only: str, size_mib: int = 160) -> Examination:
+def examined(guests: TrialMachines, filesystem: str, *only: str, size_mib: int = 160) -> Examination:
     request = Request(filesystem=filesystem, medium="ram", size_bytes=size_mib << 20, only=only)
     found = in_guest(request, UML, guests)
     assert found.not_possible is None
@@ -22,7 +22,7 @@ def examined(guests: Guests, filesystem: str, *only: str, size_mib: int = 160) -
 
 
 @pytest.mark.slow
-def test_what_f2fs_and_nilfs2_and_vfat_can_do(guests: Guests) -> None:
+def test_what_f2fs_and_nilfs2_and_vfat_can_do(guests: TrialMachines) -> None:
     only = ("checksums", "snapshots", "timestamps", "largest-file", "case-folding", "direct-io")
     f2fs, nilfs2, vfat = (examined(guests, name, *only).findings for name in ("f2fs", "nilfs2", "vfat"))
     assert f2fs["largest-file"].value == 4_329_687_105_536, "1057052516 blocks of 4 KiB"
@@ -34,7 +34,7 @@ def test_what_f2fs_and_nilfs2_and_vfat_can_do(guests: Guests) -> None:
 
 
 @pytest.mark.slow
-def test_what_the_guest_s_kernel_lacks(guests: Guests) -> None:
+def test_what_the_guest_s_kernel_lacks(guests: TrialMachines) -> None:
     request = Request(filesystem="exfat", medium="ram", size_bytes=64 << 20)
     assert "has no exfat" in (in_guest(request, UML, guests).not_possible or "")
 
@@ -43,5 +43,5 @@ def test_what_the_guest_s_kernel_lacks(guests: Guests) -> None:
 @pytest.mark.parametrize(
     "filesystem", ["ext2", "ext3", "f2fs", "jfs", "nilfs2", "reiserfs", "udf", "vfat", "btrfs"]
 )
-def test_declared_limits_are_those_that_are_found(filesystem: str, guests: Guests) -> None:
+def test_declared_limits_are_those_that_are_found(filesystem: str, guests: TrialMachines) -> None:
     check_declared(examined(guests, filesystem, *NEEDED))

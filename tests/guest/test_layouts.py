@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.limits import RUN_LIMIT_S
 
-from fslab.campaign.guests import Guests
+from fslab.campaign.trial_machines import TrialMachines
 from fslab.cell import Geometry, MachineSpec, MediumSpec, StackSpec
 from fslab.storage.layouts import REGISTRY, volume_name
 from fslab.storage.parsed_stack import parsed_stack
@@ -37,14 +37,14 @@ def spec(
     )  # fmt: skip
 
 
-def inside(guests: Guests, function: str, on: StackSpec | None = None, **arguments: Any) -> Any:
+def inside(guests: TrialMachines, function: str, on: StackSpec | None = None, **arguments: Any) -> Any:
     """Return the result of a function of ``layouts_in_guest``. ``on``: a stack on the guest's machine."""
     (result,) = inside_each(guests, function, [arguments], on)
     return result
 
 
 def inside_each(
-    guests: Guests, function: str, calls: list[dict[str, Any]], on: StackSpec | None = None
+    guests: TrialMachines, function: str, calls: list[dict[str, Any]], on: StackSpec | None = None
 ) -> list[Any]:
     """Return the results of a function of ``layouts_in_guest`` for each of these arguments, in one process."""
     words = json.dumps([{key: _plain(value) for key, value in arguments.items()} for arguments in calls])
@@ -69,7 +69,7 @@ def on_disks(layout: str, count: int) -> dict[str, Any]:
     return {"disks": max(count, 4 if least == 4 else 0)} if least else {}
 
 
-def come_up(stacks: list[StackSpec], guests: Guests, size: str = "320m") -> None:
+def come_up(stacks: list[StackSpec], guests: TrialMachines, size: str = "320m") -> None:
     """Check that each stack can be built on four disks and is completely removed, all in one guest."""
     answers = inside(guests, "build", specs=stacks, sizes=[size] * len(stacks))
     for stack, seen in zip(stacks, answers, strict=True):
@@ -80,7 +80,7 @@ def come_up(stacks: list[StackSpec], guests: Guests, size: str = "320m") -> None
         assert [part["device"] for part in seen["facts"]["parts"]] == seen["disks"]
 
 
-def test_every_layout_comes_up_and_leaves_no_trace(shared: Guests) -> None:
+def test_every_layout_comes_up_and_leaves_no_trace(shared: TrialMachines) -> None:
     own = {name: "btrfs" for name in JOINING if REGISTRY.get(name).filesystems}
     wanted = [spec(layout, own.get(layout, "ext4"), **on_disks(layout, 4)) for layout in JOINING]
     come_up(
@@ -90,7 +90,7 @@ def test_every_layout_comes_up_and_leaves_no_trace(shared: Guests) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("filesystem", ["xfs", "btrfs", "ext3", "f2fs"])
-def test_every_layout_of_the_kernel_takes_every_file_system(filesystem: str, guests: Guests) -> None:
+def test_every_layout_of_the_kernel_takes_every_file_system(filesystem: str, guests: TrialMachines) -> None:
     # XFS needs 300 MB, and a snapshot takes a part of the disk.
     come_up([spec(layout, filesystem, **on_disks(layout, 4)) for layout in KERNEL_S], guests, "700m")
 
@@ -101,7 +101,7 @@ def test_every_layout_of_the_kernel_takes_every_file_system(filesystem: str, gue
     ("layout", "disks"),
     [("lvm-stripe", 2), ("md-raid0", 2), ("md-raid5", 3), ("md-raid6", 4), ("md-raid10", 4)],
 )
-def test_geometry_is_what_was_asked_on_a_real_stripe(layout: str, disks: int, guests: Guests) -> None:
+def test_geometry_is_what_was_asked_on_a_real_stripe(layout: str, disks: int, guests: TrialMachines) -> None:
     # Below 1 GiB, mkfs.xfs ignores the geometry of the device.
     sizes = {"ext4": "100m", "xfs": "1100m"}
     expected = {
@@ -125,7 +125,7 @@ def test_geometry_is_what_was_asked_on_a_real_stripe(layout: str, disks: int, gu
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ["lvm-stripe", "md-raid0"])
-def test_the_kernel_stripes_as_the_disk_server_does(layout: str, guests: Guests) -> None:
+def test_the_kernel_stripes_as_the_disk_server_does(layout: str, guests: TrialMachines) -> None:
     """Each block lies on the disk, and at the place after the layout's own head, where the server's model has it:
     every_sector_lies_where_md_and_lvm_put_it (engine/disk/model/tests/array.rs) has the same formula."""
     for disks, chunk in ((2, "1m"), (3, "64k"), (5, "16k")):
@@ -143,7 +143,7 @@ def together(*fast: str, slow_ones: Sequence[str] = ()) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("layouts", [fast, *(slow((name,)) for name in slow_ones)], ids=",".join)
 
 
-def tried(function: str, layouts: Sequence[str], disks: int, guests: Guests) -> list[tuple[str, Any]]:
+def tried(function: str, layouts: Sequence[str], disks: int, guests: TrialMachines) -> list[tuple[str, Any]]:
     """Return the result of a function of ``layouts_in_guest`` for each layout, on at least so many disks of 100 MiB."""
     calls = [{"spec": spec(each, **on_disks(each, disks)), "size": "100m"} for each in layouts]
     return list(zip(layouts, inside_each(guests, function, calls), strict=True))
@@ -153,7 +153,7 @@ CRASHED = ("md-raid1", "luks", "lvm-thin")
 
 
 @together(*CRASHED, slow_ones=[name for name in KERNEL_S if name not in CRASHED])
-def test_after_a_crash_it_is_undone_and_nothing_else(layouts: Sequence[str], shared: Guests) -> None:
+def test_after_a_crash_it_is_undone_and_nothing_else(layouts: Sequence[str], shared: TrialMachines) -> None:
     name = volume_name(shared.workspace.campaign)
     for layout, seen in tried("crash", layouts, 3, shared):
         kind = REGISTRY.get(layout).undo_kind
@@ -166,7 +166,9 @@ def test_after_a_crash_it_is_undone_and_nothing_else(layouts: Sequence[str], sha
 
 
 @together("lvm-stripe", "md-raid0", "luks", slow_ones=("lvm-thin", "md-raid1", "md-raid5"))
-def test_after_a_crash_it_is_undone_on_disks_that_are_dead(layouts: Sequence[str], shared: Guests) -> None:
+def test_after_a_crash_it_is_undone_on_disks_that_are_dead(
+    layouts: Sequence[str], shared: TrialMachines
+) -> None:
     name = volume_name(shared.workspace.campaign)
     for layout, seen in tried("dead", layouts, 3, shared):
         kind = REGISTRY.get(layout).undo_kind
@@ -177,7 +179,7 @@ def test_after_a_crash_it_is_undone_on_disks_that_are_dead(layouts: Sequence[str
 
 @together("lvm-stripe", "md-raid1", "luks")
 def test_signatures_without_a_volume_are_removed_if_they_carry_the_campaign_s_name(
-    layouts: Sequence[str], shared: Guests
+    layouts: Sequence[str], shared: TrialMachines
 ) -> None:
     for layout, seen in tried("halfway", layouts, 2, shared):
         # LUKS has two headers on a disk.
@@ -189,7 +191,7 @@ def test_signatures_without_a_volume_are_removed_if_they_carry_the_campaign_s_na
 
 @together("lvm-stripe", slow_ones=("luks", "md-raid1"))
 def test_what_is_kept_for_a_later_trial_is_removed_after_a_crash(
-    layouts: Sequence[str], shared: Guests
+    layouts: Sequence[str], shared: TrialMachines
 ) -> None:
     for layout, seen in tried("between", layouts, 2, shared):
         assert seen == {"done": [REGISTRY.get(layout).undo_kind], "left": []}
@@ -197,7 +199,7 @@ def test_what_is_kept_for_a_later_trial_is_removed_after_a_crash(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", JOINING)
-def test_what_is_kept_is_brought_up_again(layout: str, guests: Guests) -> None:
+def test_what_is_kept_is_brought_up_again(layout: str, guests: TrialMachines) -> None:
     filesystem = "btrfs" if REGISTRY.get(layout).filesystems else "ext4"
     seen = inside(guests, "keep", spec=spec(layout, filesystem, **on_disks(layout, 3)), size="160m")
     assert seen == {"text": "kept", "between": [], "left": []}
@@ -205,7 +207,7 @@ def test_what_is_kept_is_brought_up_again(layout: str, guests: Guests) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ["lvm-stripe", "md-raid1"])
-def test_a_disk_in_use_is_not_taken(layout: str, guests: Guests) -> None:
+def test_a_disk_in_use_is_not_taken(layout: str, guests: TrialMachines) -> None:
     seen = inside(guests, "refusals", spec=spec(layout, **on_disks(layout, 2)))
     assert "busy" in seen["said"].lower()
     assert seen["left"] == []
@@ -213,7 +215,7 @@ def test_a_disk_in_use_is_not_taken(layout: str, guests: Guests) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ["lvm-stripe", "luks"])
-def test_one_that_somebody_exchanges_is_not_formatted(layout: str, guests: Guests) -> None:
+def test_one_that_somebody_exchanges_is_not_formatted(layout: str, guests: TrialMachines) -> None:
     seen = inside(guests, "exchange", spec=spec(layout, **on_disks(layout, 2)), size="100m")
     built, refused = seen["said"]
     assert built == "built", "while it is open, it cannot be removed"

@@ -10,7 +10,7 @@ import json
 import pytest
 from tests.guest.conftest import cell
 
-from fslab.campaign.guests import Guests
+from fslab.campaign.trial_machines import TrialMachines
 from fslab.cell import MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.crash import bounded
 from fslab.crash.request import Alphabet
@@ -26,7 +26,7 @@ PUBLISHED = {
 }
 
 
-def crashed(guests: Guests, filesystem: str, **parameters: object) -> TrialRecord:
+def crashed(guests: TrialMachines, filesystem: str, **parameters: object) -> TrialRecord:
     stack = StackSpec(
         name=filesystem,
         medium=MediumSpec(name="m", type="virtual", options=DISK),
@@ -49,14 +49,16 @@ def broken(record: TrialRecord) -> list[list[str]]:
     return [each["sequence"] for each in document["findings"] if each["broken"]]
 
 
-def test_a_guest_has_a_virtual_disk_of_its_own_and_cuts_its_power(guests: Guests) -> None:
+def test_a_guest_has_a_virtual_disk_of_its_own_and_cuts_its_power(guests: TrialMachines) -> None:
     record = crashed(guests, "ext4", sequences=3, states=6)
     assert broken(record) == []
     assert record.metrics["states"].value == 6
 
 
 @pytest.mark.slow
-def test_bugs_that_upstream_has_fixed_are_found_by_the_sequences_of_published_bugs(guests: Guests) -> None:
+def test_bugs_that_upstream_has_fixed_are_found_by_the_sequences_of_published_bugs(
+    guests: TrialMachines,
+) -> None:
     record = crashed(guests, "btrfs", operations="published", cuts="ends", states=100, repairs=0)
     found = broken(record)
     print(found)
@@ -64,7 +66,7 @@ def test_bugs_that_upstream_has_fixed_are_found_by_the_sequences_of_published_bu
 
 
 @pytest.mark.slow
-def test_bugs_that_upstream_has_fixed_are_found_by_trying_all_short_sequences(guests: Guests) -> None:
+def test_bugs_that_upstream_has_fixed_are_found_by_trying_all_short_sequences(guests: TrialMachines) -> None:
     """Each part has a new file system: a state has all blocks that were ever written, so states grow with the log."""
     every: dict[str, object] = {"length": 2, "operations": "metadata", "cuts": "ends", "repairs": 0}
     found, tried = [], 0

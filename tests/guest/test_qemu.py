@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.guest.conftest import cell
 
-from fslab.campaign.guests import Guests
+from fslab.campaign.trial_machines import TrialMachines
 from fslab.cell import Cell, MachineSpec, StackSpec, TrialKey
 from fslab.machine.kinds import REGISTRY
 from fslab.record import Severity, Status
@@ -38,7 +38,7 @@ def in_qemu(kernel: str, filesystem: str) -> Cell:
     return short.model_copy(update={"stack": stack})
 
 
-def test_a_stock_kernel_serves_a_batch(guests: Guests, kernel: str) -> None:
+def test_a_stock_kernel_serves_a_batch(guests: TrialMachines, kernel: str) -> None:
     for block, name in enumerate(("ext4", "f2fs")):
         wanted = in_qemu(kernel, name)
         record = guests.run(wanted, TrialKey(campaign=guests.workspace.campaign, block=block, seed=7))

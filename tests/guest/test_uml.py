@@ -17,8 +17,8 @@ from tests.guest.conftest import cell, group_members
 from tests.limits import LIMIT_S
 
 from fslab.campaign import prepared_states
-from fslab.campaign.guests import Guests
 from fslab.campaign.run_speed import RunSpeed
+from fslab.campaign.trial_machines import TrialMachines
 from fslab.cell import Cell, Fresh, MachineSpec, MediumSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, GuestError, GuestPanickedError
 from fslab.machine import guest as waiting
@@ -30,7 +30,7 @@ from fslab.record import Status, TrialRecord
 from fslab.system import mounts, warm_memory
 
 
-def trial(guests: Guests, wanted: Cell, block: int = 0) -> TrialRecord:
+def trial(guests: TrialMachines, wanted: Cell, block: int = 0) -> TrialRecord:
     return guests.run(wanted, TrialKey(campaign=guests.workspace.campaign, block=block, seed=7))
 
 
@@ -54,7 +54,7 @@ subprocess.run(["umount", str(group)], check=True)
 """
 
 
-def test_memory_is_limited_by_control_groups_of_version_2(shared: Guests) -> None:
+def test_memory_is_limited_by_control_groups_of_version_2(shared: TrialMachines) -> None:
     """A file in memory that is larger than the limit: the kernel kills what writes it."""
     source = Path(__file__).parents[2] / "src"
     argv = ["env", f"PYTHONPATH={source}", sys.executable, "-c", LIMITED]
@@ -67,7 +67,7 @@ def test_memory_is_limited_by_control_groups_of_version_2(shared: Guests) -> Non
 
 
 @pytest.mark.slow
-def test_one_guest_serves_a_batch_of_file_systems(guests: Guests) -> None:
+def test_one_guest_serves_a_batch_of_file_systems(guests: TrialMachines) -> None:
     records = [trial(guests, cell(name)) for name in ("ext4", "f2fs")]
     for record in records:
         assert record.status in {Status.OK, Status.INVALID}, record.error
@@ -88,7 +88,7 @@ def test_one_guest_serves_a_batch_of_file_systems(guests: Guests) -> None:
 
 
 def test_a_run_in_which_the_cpu_stood_still_has_a_warning(
-    shared: Guests, monkeypatch: pytest.MonkeyPatch
+    shared: TrialMachines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RunSpeed, "_rates", lambda _: [1e6, 1e6, 1e4, 1e6])
     record = trial(shared, cell())
@@ -98,7 +98,7 @@ def test_a_run_in_which_the_cpu_stood_still_has_a_warning(
 
 
 def test_memory_is_held_for_a_disk_of_a_guest_that_takes_memory(
-    shared: Guests, monkeypatch: pytest.MonkeyPatch
+    shared: TrialMachines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A guest's page cache is its own memory, but what it writes to a sparse image is memory of the host."""
     monkeypatch.setattr(warm_memory, "is_reported", lambda: True)
@@ -110,7 +110,7 @@ def test_memory_is_held_for_a_disk_of_a_guest_that_takes_memory(
     assert "memory_held_bytes" not in whole.provenance.device, "its memory is allocated already"
 
 
-def test_a_guest_that_writes_more_than_the_room_of_its_disk_is_ended(shared: Guests) -> None:
+def test_a_guest_that_writes_more_than_the_room_of_its_disk_is_ended(shared: TrialMachines) -> None:
     sparse = MediumSpec(name="m", type="ram", options={"size": "1g", "room": "32m"})
     record = trial(
         shared,
@@ -124,7 +124,7 @@ def test_a_guest_that_writes_more_than_the_room_of_its_disk_is_ended(shared: Gue
     assert shared.running == []
 
 
-def test_a_guest_shows_that_its_programs_run(shared: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_guest_shows_that_its_programs_run(shared: TrialMachines, monkeypatch: pytest.MonkeyPatch) -> None:
     request = {"do": "command", "argv": ["sleep", str(waiting.ALIVE_EVERY_S + 1)], "timeout_s": LIMIT_S}
     said = []
     read = Guest._read_line
@@ -139,7 +139,7 @@ def test_a_guest_shows_that_its_programs_run(shared: Guests, monkeypatch: pytest
 
 
 def test_a_command_runs_as_root_of_the_guest_and_cannot_write_to_the_host(
-    shared: Guests, tmp_path: Path
+    shared: TrialMachines, tmp_path: Path
 ) -> None:
     script = f"id -u; mknod /run/node b 1 0 && echo made; touch {tmp_path}/x /etc/x; echo $?"
     request = {"do": "command", "argv": ["sh", "-c", script], "timeout_s": 30}
@@ -150,7 +150,7 @@ def test_a_command_runs_as_root_of_the_guest_and_cannot_write_to_the_host(
 
 
 @pytest.mark.slow
-def test_trials_of_a_block_share_their_files(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trials_of_a_block_share_their_files(guests: TrialMachines, monkeypatch: pytest.MonkeyPatch) -> None:
     """The host copies the image while the guest waits. A guest that boots again prepares files of its own."""
     monkeypatch.setattr(prepared_states, "DEAREST", math.inf)  # whether copying pays depends on the machine
     medium = MediumSpec(name="m", type="ram", options={"size": "1g", "room": "128m"})
@@ -175,7 +175,7 @@ def test_trials_of_a_block_share_their_files(guests: Guests, monkeypatch: pytest
 
 
 @pytest.mark.slow
-def test_mixed_and_command_run_in_a_guest(guests: Guests) -> None:
+def test_mixed_and_command_run_in_a_guest(guests: TrialMachines) -> None:
     """The programs and files of these workloads are available in the guest, and one boot is enough for both."""
     mixed = WorkloadSpec(
         name="both", tool="mixed",
@@ -203,7 +203,7 @@ def test_mixed_and_command_run_in_a_guest(guests: Guests) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_system_that_lives_on_is_not_made_again(guests: Guests) -> None:
+def test_a_file_system_that_lives_on_is_not_made_again(guests: TrialMachines) -> None:
     lasting = cell(fresh=Fresh.CELL)
     first, second = (trial(guests, lasting, block) for block in range(2))
     assert [each.stage for each in first.provenance.commands].count("mkfs") == 1
@@ -211,7 +211,7 @@ def test_a_file_system_that_lives_on_is_not_made_again(guests: Guests) -> None:
 
 
 @pytest.mark.slow
-def test_an_error_inside_keeps_its_class(guests: Guests) -> None:
+def test_an_error_inside_keeps_its_class(guests: TrialMachines) -> None:
     request = {"do": "call", "function": "fslab.units:parse_size", "arguments": {"value": "2k"}}
     with pytest.raises(GuestError, match=r"failed in the guest: (?s:.*)AttributeError"):
         guests.ask(cell().stack, "m", {**request, "function": "fslab.units:nothing"}, timeout_s=LIMIT_S)
@@ -241,7 +241,11 @@ def stop(guest: Guest) -> None:
     ],
 )
 def test_a_guest_that_is_lost_costs_one_trial(
-    harm: Callable[[Guest], None], failure: str, said: str, guests: Guests, monkeypatch: pytest.MonkeyPatch
+    harm: Callable[[Guest], None],
+    failure: str,
+    said: str,
+    guests: TrialMachines,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     harmed: list[Guest] = []
 
@@ -269,13 +273,13 @@ def test_a_guest_that_is_lost_costs_one_trial(
     assert trial(guests, cell(), 1).status is not Status.FAILED
 
 
-def test_a_panic_between_trials_is_told_as_one(shared: Guests) -> None:
+def test_a_panic_between_trials_is_told_as_one(shared: TrialMachines) -> None:
     request = {"do": "command", "argv": ["sh", "-c", "echo c > /proc/sysrq-trigger"], "timeout_s": 30}
     with pytest.raises(GuestPanickedError, match="kernel panicked"):
         shared.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
 
 
-def test_a_kernel_that_does_not_boot_is_not_tried_for_ever(guests: Guests) -> None:
+def test_a_kernel_that_does_not_boot_is_not_tried_for_ever(guests: TrialMachines) -> None:
     stack = cell().stack.model_copy(
         update={"machine": MachineSpec(type="uml", kernel="/bin/true", memory="64m")}
     )
@@ -288,7 +292,7 @@ def test_a_kernel_that_does_not_boot_is_not_tried_for_ever(guests: Guests) -> No
 
 @pytest.mark.root
 def test_a_guest_that_writes_without_end_meets_the_end_of_what_it_shares(
-    guests: Guests, monkeypatch: pytest.MonkeyPatch
+    guests: TrialMachines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The directory that a guest shares with the host is a tmpfs with a limited size and number of files.
 
@@ -315,7 +319,9 @@ def test_a_guest_that_writes_without_end_meets_the_end_of_what_it_shares(
     assert not guest.directory.exists()
 
 
-def test_what_a_guest_s_root_puts_in_its_directory_leads_nowhere(shared: Guests, tmp_path: Path) -> None:
+def test_what_a_guest_s_root_puts_in_its_directory_leads_nowhere(
+    shared: TrialMachines, tmp_path: Path
+) -> None:
     (victim := tmp_path / "victim").write_text("precious")
     request = {"do": "command", "argv": ["true"], "timeout_s": 30}
     shared.ask(cell().stack, "m", request, timeout_s=LIMIT_S)

@@ -8,7 +8,7 @@ import pytest
 from tests.guest.conftest import cell
 from tests.guest.test_uml import trial
 
-from fslab.campaign.guests import Guests
+from fslab.campaign.trial_machines import TrialMachines
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.record import Status
 
@@ -26,7 +26,7 @@ def on_disks(layout: str = "single", disks: int = 1, parameters: Any = None, **o
 
 
 @pytest.mark.slow
-def test_two_hard_disks_get_whole_requests_and_flushes(guests: Guests) -> None:
+def test_two_hard_disks_get_whole_requests_and_flushes(guests: TrialMachines) -> None:
     """A guest can use disks of both kinds in turn: a driver is bound for a trial, and unbound after it.
 
     Requests reach the disks as the guest's kernel makes them, not split into small ones.
@@ -49,7 +49,7 @@ def test_two_hard_disks_get_whole_requests_and_flushes(guests: Guests) -> None:
 
 
 @pytest.mark.slow
-def test_faults_begin_with_the_run_of_a_guest(guests: Guests) -> None:
+def test_faults_begin_with_the_run_of_a_guest(guests: TrialMachines) -> None:
     reads = {"rw": "randread", "bs": "4k", "size": "4m", "direct": True, "runtime": "300ms"}
     record = trial(guests, on_disks(parameters=reads, profile="none", faults="error op=read"))
     assert record.status is not Status.OK
@@ -59,7 +59,7 @@ def test_faults_begin_with_the_run_of_a_guest(guests: Guests) -> None:
 
 
 @pytest.mark.slow
-def test_a_disk_whose_server_was_killed_costs_one_trial(guests: Guests) -> None:
+def test_a_disk_whose_server_was_killed_costs_one_trial(guests: TrialMachines) -> None:
     """If the server was killed between two trials, the next trial starts a new one."""
     assert trial(guests, on_disks()).status in {Status.OK, Status.INVALID}
     (server,) = (each for name, each in guests.workspace.media.items() if name.startswith("disk "))

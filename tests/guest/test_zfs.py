@@ -12,7 +12,7 @@ import pytest
 from tests.guest.conftest import cell
 from tests.guest.test_layouts import inside
 
-from fslab.campaign.guests import Guests
+from fslab.campaign.trial_machines import TrialMachines
 from fslab.cell import Cache, Cell, MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.machine.kinds import REGISTRY
 from fslab.record import Status, TrialRecord
@@ -41,7 +41,9 @@ def stack(machine: MachineSpec, layout: str = "single", mkfs_options: str = "", 
     )  # fmt: skip
 
 
-def test_properties_are_in_effect_and_a_cold_cache_is_cold(guests: Guests, machine: MachineSpec) -> None:
+def test_properties_are_in_effect_and_a_cold_cache_is_cold(
+    guests: TrialMachines, machine: MachineSpec
+) -> None:
     def run(cache: Cache, asked: StackSpec) -> TrialRecord:
         wanted: Cell = cell(
             stack=asked, cache=cache, workload=WorkloadSpec(name="w", tool="fio", parameters=READS)
@@ -62,7 +64,7 @@ def test_properties_are_in_effect_and_a_cold_cache_is_cold(guests: Guests, machi
 
 @pytest.mark.parametrize("layout", ["single", "zfs-mirror", "zfs-raidz"])
 def test_after_a_crash_its_pool_is_exported_and_no_other(
-    layout: str, guests: Guests, machine: MachineSpec
+    layout: str, guests: TrialMachines, machine: MachineSpec
 ) -> None:
     wanted = stack(machine, layout)
     seen = inside(guests, "pools", on=stack(machine), spec=wanted, size="100m")
@@ -76,13 +78,13 @@ def test_after_a_crash_its_pool_is_exported_and_no_other(
     assert (seen["done_then"], seen["pools_then"]) == ([], [seen["own"]])
 
 
-def test_a_kept_pool_has_its_files_in_the_next_trial(guests: Guests, machine: MachineSpec) -> None:
+def test_a_kept_pool_has_its_files_in_the_next_trial(guests: TrialMachines, machine: MachineSpec) -> None:
     wanted = stack(machine, "zfs-mirror")
     seen = inside(guests, "keep", on=stack(machine), spec=wanted, size="100m")
     assert seen == {"text": "kept", "between": [], "left": []}
 
 
-def test_what_a_killed_process_leaves_is_removed(guests: Guests, machine: MachineSpec) -> None:
+def test_what_a_killed_process_leaves_is_removed(guests: TrialMachines, machine: MachineSpec) -> None:
     wanted = stack(machine, "zfs-mirror")
     seen = inside(guests, "killed", on=stack(machine), spec=wanted, size="100m")
     name = f"fslab-{guests.workspace.campaign}-pool"

@@ -18,7 +18,7 @@ from tests.mkfs import run_mkfs
 from tests.starter import Starter
 
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.campaign import new_id
+from fslab.campaign.trial_loop import new_id
 from fslab.storage import Workspace
 from fslab.system import loops, proc, sysfs
 

@@ -11,7 +11,7 @@ import pytest
 
 from fslab.campaign import cleanup
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.campaign import new_id
+from fslab.campaign.trial_loop import new_id
 from fslab.errors import MountError
 from fslab.machine import share
 from fslab.storage import StackDevice, Workspace

@@ -7,9 +7,9 @@ from tests.feature_facts import check_declared
 
 from fslab.abilities import Ability
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.campaign import new_id
 from fslab.campaign.feature_tests import Request, run_tests
 from fslab.campaign.trial import run_trial
+from fslab.campaign.trial_loop import new_id
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.features import REGISTRY, Examination, Support
 from fslab.record import Status

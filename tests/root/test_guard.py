@@ -15,7 +15,7 @@ from unittest.mock import ANY
 import pytest
 
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.campaign import new_id
+from fslab.campaign.trial_loop import new_id
 from fslab.errors import FslabError, UnsafeError
 from fslab.storage import StackDevice, blank, guard
 from fslab.storage.media import REGISTRY as MEDIA

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.campaign import new_id
+from fslab.campaign.trial_loop import new_id
 from fslab.errors import NoSpaceError
 from fslab.storage import Workspace, images, media
 from fslab.storage.media import REGISTRY as MEDIA

@@ -15,9 +15,9 @@ import pytest
 from fslab import feasibility
 from fslab.campaign import cleanup as undoing
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.campaign import new_id
 from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.trial import run_trial
+from fslab.campaign.trial_loop import new_id
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import BusyError, UnsafeError, UnsupportedError, UsageError
 from fslab.record import TrialRecord

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from tests.root.test_store_lost import Noting, created
 
-from fslab.campaign import campaign as campaigns
-from fslab.campaign import journal, liveness
+from fslab.campaign import journal, liveness, trial_loop
 from fslab.campaign import workspace as workspaces
 from fslab.storage import Workspace
 from fslab.store.campaign import CampaignStatus
@@ -42,7 +41,7 @@ def test_how_it_ended_is_stored_while_its_process_holds_it(
             assert journal.is_running(campaign.id)
 
     monkeypatch.setattr(workspaces, "opened", watched)
-    campaigns.run_campaign(campaign, store, Noting(at_trial=lambda _: None), budget_s=None)
+    trial_loop.run_campaign(campaign, store, Noting(at_trial=lambda _: None), budget_s=None)
     assert before == [CampaignStatus.FINISHED]
 
 

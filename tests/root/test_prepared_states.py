@@ -12,8 +12,8 @@ import pytest
 
 from fslab.campaign import prepared_states, sliced_rounds
 from fslab.campaign import trial as trials
-from fslab.campaign.guests import Guests
 from fslab.campaign.prepared_states import PreparedStates, Turn
+from fslab.campaign.trial_machines import TrialMachines
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import ToolFailedError, UnsafeError
 from fslab.plan.model import Shared
@@ -38,14 +38,18 @@ def cell(operation: str, filesystem: str = "ext4", **changes: Any) -> Cell:
 
 
 @pytest.fixture
-def guests(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Guests:
+def machines(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> TrialMachines:
     monkeypatch.setattr(prepared_states, "DEAREST", math.inf)  # whether copying pays depends on the machine
     monkeypatch.setattr(_copies, "LEFT_SHARE", 1 << 20)  # other tests take memory too
-    return Guests(workspace=workspace, machine={})
+    return TrialMachines(workspace=workspace, machine={})
 
 
-def trial(guests: Guests, wanted: Cell, block: int = 0, coming: frozenset[str] | None = None) -> TrialRecord:
-    return guests.run(wanted, TrialKey(campaign=guests.workspace.campaign, block=block, seed=block), coming)
+def trial(
+    machines: TrialMachines, wanted: Cell, block: int = 0, coming: frozenset[str] | None = None
+) -> TrialRecord:
+    return machines.run(
+        wanted, TrialKey(campaign=machines.workspace.campaign, block=block, seed=block), coming
+    )
 
 
 def stages(record: TrialRecord) -> list[str]:
@@ -54,19 +58,19 @@ def stages(record: TrialRecord) -> list[str]:
 
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs"])
 def test_the_first_trial_of_a_block_prepares_and_the_others_copy(
-    filesystem: str, guests: Guests, loop: Callable[[], Path]
+    filesystem: str, machines: TrialMachines, loop: Callable[[], Path]
 ) -> None:
     """The operations check their answers, so a copy that lacked a file would fail. One of them deletes all files.
 
     Other loop devices are made meanwhile: btrfs remembers on which device it saw a file system, and how new it was.
     """
     cells = [cell(each, filesystem) for each in ("delete", "analyze", "sync-read")]
-    guests.states.groups = groups(cells)
+    machines.states.groups = groups(cells)
     for block in (0, 1):
         records = []
         for each in cells:
             loop()
-            records.append(trial(guests, each, block))
+            records.append(trial(machines, each, block))
         assert {record.status for record in records} == {Status.OK}, [record.error for record in records]
         assert [stages(record) for record in records] == [["mkfs", "prepare"], ["copy"], ["copy"]]
         assert {record.raw["manifest.json"] for record in records} == {records[0].raw["manifest.json"]}
@@ -78,66 +82,66 @@ def test_the_first_trial_of_a_block_prepares_and_the_others_copy(
             assert record.started <= records[-1].started
 
 
-def test_other_cells_of_the_medium_and_other_seeds_share_nothing(guests: Guests) -> None:
+def test_other_cells_of_the_medium_and_other_seeds_share_nothing(machines: TrialMachines) -> None:
     others = [cell("analyze", "ext2"), cell("delete", fresh=Fresh.TRIAL)]
     cells = [cell("analyze"), cell("delete"), *others]
-    guests.states.groups = groups(cells)
-    assert set(guests.states.groups) == {cells[0].id, cells[1].id}
-    assert stages(trial(guests, cells[0])) == ["mkfs", "prepare"]
-    assert stages(trial(guests, cells[2])) == ["mkfs", "prepare"]
-    assert stages(trial(guests, cells[3])) == ["mkfs", "prepare"]
-    assert stages(trial(guests, cells[1])) == ["copy"]
-    assert stages(trial(guests, cells[0])) == ["copy"]
+    machines.states.groups = groups(cells)
+    assert set(machines.states.groups) == {cells[0].id, cells[1].id}
+    assert stages(trial(machines, cells[0])) == ["mkfs", "prepare"]
+    assert stages(trial(machines, cells[2])) == ["mkfs", "prepare"]
+    assert stages(trial(machines, cells[3])) == ["mkfs", "prepare"]
+    assert stages(trial(machines, cells[1])) == ["copy"]
+    assert stages(trial(machines, cells[0])) == ["copy"]
 
 
-def test_a_state_that_no_later_trial_needs_is_not_copied(guests: Guests) -> None:
+def test_a_state_that_no_later_trial_needs_is_not_copied(machines: TrialMachines) -> None:
     cells = [cell("analyze"), cell("delete")]
-    guests.states.groups = groups(cells)
+    machines.states.groups = groups(cells)
     alone = frozenset({"another cell"})
-    assert stages(trial(guests, cells[0], 0, alone)) == ["mkfs", "prepare"]
-    assert not [path for path in guests.workspace.media if "_copy" in path]
-    assert stages(trial(guests, cells[1], 0, alone)) == ["mkfs", "prepare"]
-    assert stages(trial(guests, cells[0], 1, frozenset({cells[1].id}))) == ["mkfs", "prepare"]
-    assert stages(trial(guests, cells[1], 1, frozenset())) == ["copy"]
+    assert stages(trial(machines, cells[0], 0, alone)) == ["mkfs", "prepare"]
+    assert not [path for path in machines.workspace.media if "_copy" in path]
+    assert stages(trial(machines, cells[1], 0, alone)) == ["mkfs", "prepare"]
+    assert stages(trial(machines, cells[0], 1, frozenset({cells[1].id}))) == ["mkfs", "prepare"]
+    assert stages(trial(machines, cells[1], 1, frozenset())) == ["copy"]
 
 
 def test_without_memory_for_a_copy_each_trial_prepares(
-    guests: Guests, monkeypatch: pytest.MonkeyPatch
+    machines: TrialMachines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = [cell("analyze"), cell("sync-read")]
-    guests.states.groups = groups(cells)
+    machines.states.groups = groups(cells)
     monkeypatch.setattr(_copies, "LEFT_SHARE", 1)  # all of the memory is to stay free
     for each in (*cells, *cells):
-        record = trial(guests, each)
+        record = trial(machines, each)
         assert (record.status, stages(record)) == (Status.OK, ["mkfs", "prepare"]), record.error
 
 
 def test_files_that_are_made_faster_than_copied_are_made(
-    guests: Guests, monkeypatch: pytest.MonkeyPatch
+    machines: TrialMachines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prepared_states, "DEAREST", 0.0)
     cells = [cell("analyze"), cell("sync-read")]
-    guests.states.groups = groups(cells)
-    found = [stages(trial(guests, each)) for each in (*cells, *cells)]
+    machines.states.groups = groups(cells)
+    found = [stages(trial(machines, each)) for each in (*cells, *cells)]
     assert found == [["mkfs", "prepare"], ["copy"], ["copy"], ["mkfs", "prepare"]]
 
 
 @pytest.mark.parametrize("dearest", [math.inf, 0.0])
 def test_workloads_in_slices_share_the_files_of_their_round(
-    guests: Guests, monkeypatch: pytest.MonkeyPatch, dearest: float
+    machines: TrialMachines, monkeypatch: pytest.MonkeyPatch, dearest: float
 ) -> None:
     """Each stack has its own. That one of them finds copying too dear does not disturb the other."""
     monkeypatch.setattr(prepared_states, "DEAREST", dearest)
     monkeypatch.setattr(sliced_rounds, "LEAST_SLICES", 0)
     names = ("analyze", "sync-read")
     cells = [cell(name, fs, slice_s=0.02) for name in names for fs in ("ext4", "xfs")]
-    guests.states.groups = groups(cells)
+    machines.states.groups = groups(cells)
     ids = frozenset(each.id for each in cells)
     copies = []
     for block in (0, 1, 2):
-        key = TrialKey(campaign=guests.workspace.campaign, block=block, seed=block)
+        key = TrialKey(campaign=machines.workspace.campaign, block=block, seed=block)
         records = [
-            record for half in (cells[:2], cells[2:]) for record in guests.run_together(half, key, ids)
+            record for half in (cells[:2], cells[2:]) for record in machines.run_together(half, key, ids)
         ]
         assert {record.status for record in records} == {Status.OK}, [record.error for record in records]
         assert [stages(record) for record in records[:2]] == [["mkfs", "prepare"]] * 2
@@ -154,18 +158,20 @@ def test_workloads_in_slices_share_the_files_of_their_round(
     assert copies[2] > 0 if dearest else copies[2] == 0
 
 
-def test_the_state_of_a_failed_trial_is_not_used(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_state_of_a_failed_trial_is_not_used(
+    machines: TrialMachines, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = cell("analyze"), cell("sync-read")
-    guests.states.groups = groups([first, second])
+    machines.states.groups = groups([first, second])
 
     def fails(*_: object) -> None:
         raise ToolFailedError("the tool ended with an error")
 
     with monkeypatch.context() as patched:
         patched.setattr(trials, "measure", fails)
-        record = trial(guests, first)
+        record = trial(machines, first)
     assert (record.status, stages(record)) == (Status.FAILED, ["mkfs", "prepare"])
-    assert stages(trial(guests, second)) == ["mkfs", "prepare"]
+    assert stages(trial(machines, second)) == ["mkfs", "prepare"]
 
 
 VIRTUAL = {"profile": "hdd-7200", "size": "16g", "memory": "256m"}
@@ -186,14 +192,14 @@ def on(medium: str, filesystem: str = "ext4", **changes: Any) -> Cell:
     ("medium", "filesystem"), [("virtual", "ext3"), ("virtual", "xfs"), ("virtual", "btrfs"), ("ram", "ext4")]
 )
 def test_trials_without_common_files_share_the_empty_file_system(
-    medium: str, filesystem: str, guests: Guests
+    medium: str, filesystem: str, machines: TrialMachines
 ) -> None:
     cells = [on(medium, filesystem, files=files) for files in (100, 200)]
     cells.append(on(medium, filesystem, mount_options="noatime"))
-    guests.states.groups = groups(cells)
-    assert [each.files for each in guests.states.groups.values()] == [False] * 3
+    machines.states.groups = groups(cells)
+    assert [each.files for each in machines.states.groups.values()] == [False] * 3
     for block in (0, 1):
-        records = [trial(guests, each, block) for each in cells]
+        records = [trial(machines, each, block) for each in cells]
         assert all(record.status in {Status.OK, Status.INVALID} for record in records), records
         assert [stages(record) for record in records] == [["mkfs"], ["copy"], ["copy"]]
         for record in records[1:]:
@@ -201,35 +207,35 @@ def test_trials_without_common_files_share_the_empty_file_system(
 
 
 def test_copies_are_forgotten_with_their_block_and_when_they_do_not_pay(
-    guests: Guests, monkeypatch: pytest.MonkeyPatch
+    machines: TrialMachines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells, other = [on("virtual", files=files) for files in (100, 200)], on("virtual", "xfs")
-    guests.states.groups = groups(cells)
+    machines.states.groups = groups(cells)
 
     def kept() -> int:
-        statistics = guests.workspace.media["disk m"].ask("statistics")
+        statistics = machines.workspace.media["disk m"].ask("statistics")
         return int(statistics["kept_bytes"])
 
-    trial(guests, cells[0])
-    trial(guests, cells[1])
+    trial(machines, cells[0])
+    trial(machines, cells[1])
     assert kept() > 0
-    trial(guests, other, block=1)
+    trial(machines, other, block=1)
     assert kept() == 0
     monkeypatch.setattr(prepared_states, "DEAREST", 0.0)
     monkeypatch.setattr(prepared_states, "MOST_DEAR", 1)
     for each in (*cells, other):
-        trial(guests, each, block=1)
+        trial(machines, each, block=1)
     assert kept() == 0
 
 
 @pytest.mark.alone
-def test_a_server_that_was_killed_takes_its_copies_with_it(guests: Guests) -> None:
+def test_a_server_that_was_killed_takes_its_copies_with_it(machines: TrialMachines) -> None:
     cells = [on("virtual", files=files) for files in (100, 200)]
-    guests.states.groups = groups(cells)
-    assert stages(trial(guests, cells[0])) == ["mkfs"]
-    guests.workspace.media["disk m"].child.end()
-    assert stages(trial(guests, cells[1])) == ["mkfs"]
-    assert stages(trial(guests, cells[0])) == ["copy"]
+    machines.states.groups = groups(cells)
+    assert stages(trial(machines, cells[0])) == ["mkfs"]
+    machines.workspace.media["disk m"].child.end()
+    assert stages(trial(machines, cells[1])) == ["mkfs"]
+    assert stages(trial(machines, cells[0])) == ["copy"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from tests.root.test_trial import FIO, cell, run, value
 
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.campaign import new_id
+from fslab.campaign.trial_loop import new_id
 from fslab.cell import Cache, Fresh, MediumSpec, StackSpec
 from fslab.errors import UnsafeError
 from fslab.storage import Workspace, stack

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fslab import feasibility
-from fslab.campaign.campaign import new_id
+from fslab.campaign.trial_loop import new_id
 from fslab.errors import BusyError, UnsafeError
 from fslab.plan.expand import expand
 from fslab.storage import blank, guard, shared

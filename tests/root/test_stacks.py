@@ -12,7 +12,7 @@ import pytest
 
 from fslab import feasibility
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.campaign import new_id
+from fslab.campaign.trial_loop import new_id
 from fslab.cell import MediumSpec, StackSpec
 from fslab.errors import MkfsError, MountError, NoSpaceError, UnsafeError, UnsupportedError, UsageError
 from fslab.plan.expand import expand

@@ -15,8 +15,7 @@ import pytest
 from tests import postgresql
 from tests.postgresql import Cluster
 
-from fslab.campaign import campaign as campaigns
-from fslab.campaign import launch, unstored_trial
+from fslab.campaign import launch, trial_loop, unstored_trial
 from fslab.campaign.liveness import as_it_is
 from fslab.campaign.observer import Observer
 from fslab.errors import StoreLostError
@@ -70,7 +69,7 @@ def created(store: Store, directory: Path) -> Campaign:
 
 def finishes_with_the_kept_trial(campaign: Campaign, store: Store) -> None:
     resumed = Noting(at_trial=lambda _: None)
-    assert campaigns.run_campaign(campaign, store, resumed, budget_s=None) is CampaignStatus.FINISHED
+    assert trial_loop.run_campaign(campaign, store, resumed, budget_s=None) is CampaignStatus.FINISHED
     assert resumed.trials == 1, "the second was measured already, and kept"
     assert not unstored_trial.path_of(campaign.id).exists()
     assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
@@ -89,7 +88,7 @@ def test_a_server_that_comes_back_costs_nothing(cluster: Cluster, tmp_path: Path
     )
     with Store.open(cluster.url) as store:
         campaign = created(store, tmp_path)
-        status = campaigns.run_campaign(campaign, store, observer, budget_s=None)
+        status = trial_loop.run_campaign(campaign, store, observer, budget_s=None)
         assert status is CampaignStatus.FINISHED
         assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
     assert len([text for text in observer.notes if "unavailable" in text]) == 1
@@ -103,7 +102,7 @@ def test_a_server_that_stays_away_ends_the_campaign_with_how_to_go_on(
     with Store.open(cluster.url) as store:
         campaign = created(store, tmp_path)
         with pytest.raises(StoreLostError, match=f"--resume {campaign.id}; .*kept in "):
-            campaigns.run_campaign(campaign, store, observer, budget_s=None)
+            trial_loop.run_campaign(campaign, store, observer, budget_s=None)
         cluster.start()
         stored = store.campaign(campaign.id)
         assert stored.status is CampaignStatus.RUNNING  # the store was unavailable when the campaign ended
@@ -128,7 +127,7 @@ def test_a_full_disk_ends_the_campaign_with_how_to_go_on(small_disk: Path, tmp_p
     with Store.open(str(small_disk / "store.sqlite")) as store:
         campaign = created(store, tmp_path)
         with pytest.raises(StoreLostError, match=f"free space .* then .*fslab run --resume {campaign.id}"):
-            campaigns.run_campaign(campaign, store, Noting(at_trial=fill), budget_s=None)
+            trial_loop.run_campaign(campaign, store, Noting(at_trial=fill), budget_s=None)
         ballast.unlink()
         finishes_with_the_kept_trial(store.campaign(campaign.id), store)
 
@@ -148,7 +147,9 @@ def test_a_store_that_another_program_locks_is_waited_for(tmp_path: Path) -> Non
         observer = Noting(at_trial=lock, at_note=release)
         with Store.open(str(path)) as store:
             campaign = created(store, tmp_path)
-            assert campaigns.run_campaign(campaign, store, observer, budget_s=None) is CampaignStatus.FINISHED
+            assert (
+                trial_loop.run_campaign(campaign, store, observer, budget_s=None) is CampaignStatus.FINISHED
+            )
             assert {trial.key.block for trial in store.trials(campaign.id)} == {
                 0,
                 1,
@@ -165,11 +166,11 @@ def test_what_is_kept_of_something_else_is_left_alone(content: str | None, tmp_p
         place = unstored_trial.path_of(campaign.id)
         place.parent.mkdir(parents=True)
         if content is None:
-            assert campaigns.run_campaign(other, store, Observer(), budget_s=None) is CampaignStatus.FINISHED
+            assert trial_loop.run_campaign(other, store, Observer(), budget_s=None) is CampaignStatus.FINISHED
             content = store.trials(other.id)[0].model_dump_json()
         place.write_text(content)
         observer = Noting(at_trial=lambda _: None)
-        assert campaigns.run_campaign(campaign, store, observer, budget_s=None) is CampaignStatus.FINISHED
+        assert trial_loop.run_campaign(campaign, store, observer, budget_s=None) is CampaignStatus.FINISHED
         assert any("was not stored" in text for text in observer.notes)
         assert place.read_text() == content
         place.unlink()

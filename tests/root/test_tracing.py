@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.campaign import new_id
 from fslab.campaign.trial import run_trial
+from fslab.campaign.trial_loop import new_id
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.explain.evidence import Evidence
 from fslab.explain.statements import statements_of

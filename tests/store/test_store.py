@@ -13,10 +13,10 @@ from sqlalchemy.exc import DBAPIError
 from tests.store.sql import sql
 
 from fslab.analysis.rows import looks_of
-from fslab.campaign.campaign import TrialHistory, _CampaignRun
-from fslab.campaign.guests import Guests
 from fslab.campaign.observer import Observer
 from fslab.campaign.schedule import Schedule
+from fslab.campaign.trial_loop import TrialHistory, _CampaignRun
+from fslab.campaign.trial_machines import TrialMachines
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.claims.schema import Claim
 from fslab.errors import StoreError
@@ -339,7 +339,7 @@ def test_the_looks_that_a_budget_pays_for_are_stored_before_the_first_one(
     run = _CampaignRun(
         campaign=known, store=store, observer=Observer(), workspace=workspace, schedule=schedule, budget_s=60.0,
         history=TrialHistory(records=[trial(block, of) for block, of in schedule.trials]), finished=set(),
-        guests=Guests(workspace=workspace, machine={}), begun=0.0,
+        machines=TrialMachines(workspace=workspace, machine={}), begun=0.0,
     )  # fmt: skip
     run._spend_error_within_budget()
     assert store.campaign("c1").stopping.planned_most == 13

@@ -22,8 +22,8 @@ from fslab import outputs
 from fslab.api import crash, replications
 from fslab.campaign import cleanup
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.campaign import new_id
 from fslab.campaign.journal import CampaignJournal
+from fslab.campaign.trial_loop import new_id
 from fslab.cli import report
 from fslab.crash.request import CrashRequest
 from fslab.errors import FslabError, UnsafeError

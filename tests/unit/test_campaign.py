@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fslab.campaign.campaign import TrialHistory, new_id
 from fslab.campaign.journal import CampaignJournal, JournalEntry, is_running, leftover, parse
+from fslab.campaign.trial_loop import TrialHistory, new_id
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import BusyError
 from fslab.record import Status, TrialRecord

@@ -11,8 +11,8 @@ import pytest
 from tests.unit.claimed import cell, claim, trials
 
 from fslab.analysis.interim import InterimResult
-from fslab.campaign.campaign import resume
 from fslab.campaign.schedule import Schedule
+from fslab.campaign.trial_loop import resume
 from fslab.cell import Cell
 from fslab.claims.published import Printed
 from fslab.claims.schema import Claim

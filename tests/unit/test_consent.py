@@ -20,9 +20,9 @@ from fslab.api.results import ResultStore
 from fslab.applications import REGISTRY as APPLICATIONS
 from fslab.campaign import traced
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.campaign import run_campaign
 from fslab.campaign.consent import Consent, Executed, Kind, executed
 from fslab.campaign.observer import Observer
+from fslab.campaign.trial_loop import run_campaign
 from fslab.cell import Cell, Frozen, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.cli import consent
 from fslab.errors import UnsafeError, UsageError
@@ -145,13 +145,13 @@ class TestEveryDoor:
             for node in ast.walk(ast.parse(path.read_text()))
             if isinstance(node, ast.Call)
             and (name := getattr(node.func, "id", getattr(node.func, "attr", None)))
-            in {"run_trial", "Guests", "boot"}
+            in {"run_trial", "TrialMachines", "boot"}
         }
         assert callers == {
-            ("campaign/campaign.py", "Guests"), ("campaign/guests.py", "run_trial"),
+            ("campaign/trial_loop.py", "TrialMachines"), ("campaign/trial_machines.py", "run_trial"),
             ("campaign/traced.py", "run_trial"), ("campaign/guest_main.py", "run_trial"),
-            ("campaign/guests.py", "boot"), ("campaign/journal.py", "boot"),  # the id of the machine's boot
-            ("api/feature_tests.py", "Guests"),  # what the user typed, and no study
+            ("campaign/trial_machines.py", "boot"), ("campaign/journal.py", "boot"),  # the id of the machine's boot
+            ("api/feature_tests.py", "TrialMachines"),  # what the user typed, and no study
         }  # fmt: skip
 
     @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.limits import LIMIT_S
 
-from fslab.campaign import guests
+from fslab.campaign import trial_machines
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import FailureClass, FslabError, GuestError, GuestHungError, UnsupportedError
 from fslab.feasibility import RefusingJournal
@@ -252,27 +252,27 @@ def record(**changes: Any) -> dict[str, Any]:
 
 def test_a_record_of_another_trial_is_not_trusted(guest: tuple[Said, socket.socket]) -> None:
     made, _ = guest
-    reply = guests._checked_reply(made, {"record": record(), "made": ["m"]}, CELL, KEY)
+    reply = trial_machines._checked_reply(made, {"record": record(), "made": ["m"]}, CELL, KEY)
     assert (reply.record.cell, reply.made, made.broken) == (CELL, frozenset({"m"}), False)
     other = KEY.model_copy(update={"campaign": "somebody else's"})
     replies: tuple[Any, ...] = ({"record": record(key=other), "made": []}, {"record": {}, "made": []}, {}, 7)
     for forged in replies:
         with pytest.raises(GuestError, match="invalid record"):
-            guests._checked_reply(made, forged, CELL, KEY)
+            trial_machines._checked_reply(made, forged, CELL, KEY)
     assert made.broken
 
 
 def test_an_error_of_an_unknown_class_is_still_an_error() -> None:
     said = {"what": "it failed", "where": None, "hint": None, "failure": "made up"}
     with pytest.raises(FslabError, match="it failed") as raised:
-        guests._value({"error": said})
+        trial_machines._value({"error": said})
     assert raised.value.failure in FailureClass
 
 
 def test_a_reply_that_is_none_costs_the_trial_alone() -> None:
     for reply in ({}, {"bug": 5}, {"error": "no mapping"}, {"nonsense": "x"}):
         with pytest.raises(GuestError, match="invalid reply from the guest"):
-            guests._value(reply)
+            trial_machines._value(reply)
 
 
 def test_a_forged_bug_costs_the_trial_alone(
@@ -296,7 +296,7 @@ def test_a_forged_bug_costs_the_trial_alone(
     cell = CELL.model_copy(
         update={"stack": CELL.stack.model_copy(update={"machine": MachineSpec(type="uml")})}
     )
-    several = guests.Guests(
+    several = trial_machines.TrialMachines(
         workspace=workspace,
         machine={},
         _running={cell.stack.machine: made},
@@ -306,7 +306,7 @@ def test_a_forged_bug_costs_the_trial_alone(
     assert (record.status, record.failure) == (Status.FAILED, FailureClass.GUEST_LOST.value)
     assert record.error is not None
     assert record.error.endswith("ZeroDivisionError: forged")
-    assert len(record.error) < 2 * guests.BUG_LIMIT
+    assert len(record.error) < 2 * trial_machines.BUG_LIMIT
     assert several.running == []
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from fslab.campaign.campaign import new_id
+from fslab.campaign.trial_loop import new_id
 from fslab.names import is_word
 from fslab.storage import Stripe
 from fslab.storage.layouts import REGISTRY, LayoutPlan, _lvm, volume_name

@@ -18,10 +18,9 @@ import pytest
 from rich.console import Console
 from tests.limits import LIMIT_S
 
-from fslab.campaign import campaign as campaigns
-from fslab.campaign import machine_lock
-from fslab.campaign.campaign import TrialHistory, _CampaignRun
+from fslab.campaign import machine_lock, trial_loop
 from fslab.campaign.observer import Observer
+from fslab.campaign.trial_loop import TrialHistory, _CampaignRun
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.cli.live import LiveView
 from fslab.cli.progress import Lines
@@ -147,7 +146,7 @@ class Clock:
 
 
 class Watcher:
-    """Replaces the observer, the store and the guests. A trial takes 10 s on ``clock``."""
+    """Replaces the observer, the store and the machines. A trial takes 10 s on ``clock``."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -184,14 +183,14 @@ def test_waiting_does_not_use_up_the_budget(workspace: Workspace, monkeypatch: p
         clock.now += 50
         return 50.0
 
-    monkeypatch.setattr(campaigns, "time", clock)
+    monkeypatch.setattr(trial_loop, "time", clock)
     monkeypatch.setattr(machine_lock, "_wait", wait)
 
     def course(**limits: Any) -> _CampaignRun:
         clock.now = 0.0
         return _CampaignRun(
             campaign=campaign, store=watcher, observer=watcher, workspace=workspace, history=TrialHistory(),
-            schedule=schedule, finished=set(), guests=watcher, begun=0.0, **limits,
+            schedule=schedule, finished=set(), machines=watcher, begun=0.0, **limits,
         )  # fmt: skip
 
     budget = course(budget_s=100.0)

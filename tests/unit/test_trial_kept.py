@@ -10,8 +10,8 @@ import pytest
 from tests.unit.test_campaign import cell, record
 
 from fslab.campaign import disks, trial_setup
-from fslab.campaign.campaign import lost_slots
 from fslab.campaign.running_trial import RunningTrial
+from fslab.campaign.trial_loop import lost_slots
 from fslab.cell import Fresh, TrialKey
 from fslab.record import Status
 from fslab.storage import Workspace, stack

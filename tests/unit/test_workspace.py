@@ -15,8 +15,8 @@ import pytest
 from tests.limits import LIMIT_S
 
 from fslab.campaign import cleanup, journal, workspace
-from fslab.campaign.campaign import new_id
 from fslab.campaign.journal import CampaignJournal
+from fslab.campaign.trial_loop import new_id
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import cache, paths, process_marks
 

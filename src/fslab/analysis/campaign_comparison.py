@@ -19,7 +19,7 @@ from fslab.analysis.measured import MeasuredCampaign
 from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import has_warnings, is_usable
-from fslab.answers.question import COVERAGE, Looks, NoisePrior, Question, answer, read_as_counts
+from fslab.answers.compare import COVERAGE, Looks, NoisePrior, Question, answer, read_as_counts
 from fslab.cell import Cell, WorkloadSpec
 from fslab.machine import facts
 from fslab.machine.differences import Circumstances, Difference

@@ -11,7 +11,7 @@ from math import log
 
 from fslab.analysis.groups import Group
 from fslab.analysis.usability import usable_value
-from fslab.answers.question import CommonCorrelation, NoisePrior, fit_correlation, fit_noise, of_two_campaigns
+from fslab.answers.compare import CommonCorrelation, NoisePrior, fit_correlation, fit_noise, of_two_campaigns
 from fslab.cell import Cell
 from fslab.record import TrialRecord
 

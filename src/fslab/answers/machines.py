@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import exp, expm1, log, sqrt
 from statistics import fmean, stdev
 
-from fslab.answers.question import Values
+from fslab.answers.compare import Values
 from fslab.cell import Frozen
 from fslab.stats.interval import Interval
 from fslab.stats.paired import PAIRS_LEAST, compare_blocks, mostly_equal

@@ -4,9 +4,9 @@ from contextlib import ExitStack
 
 from fslab import feasibility
 from fslab.campaign import feature_tests, workspace
-from fslab.campaign.campaign import new_id
 from fslab.campaign.feature_tests import Request
-from fslab.campaign.guests import Guests
+from fslab.campaign.trial_loop import new_id
+from fslab.campaign.trial_machines import TrialMachines
 from fslab.cell import MachineSpec, MediumSpec, StackSpec
 from fslab.errors import FslabError, UsageError
 from fslab.features import REGISTRY as FEATURES
@@ -38,7 +38,7 @@ class Machines(ExitStack):
         if wish.type != AUTO:
             MACHINES.get(wish.type)
         self._wish = wish
-        self._guests: Guests | None = None
+        self._machines: TrialMachines | None = None
 
     def examine(self, request: Request) -> Examination:
         """Test one file system. An error becomes its result, so that others can still be tested; not a UsageError."""
@@ -65,8 +65,8 @@ class Machines(ExitStack):
                 return feature_tests.run_tests(request, opened)
         return feature_tests.in_guest(request, machine, self._booted())
 
-    def _booted(self) -> Guests:
-        if self._guests is None:
+    def _booted(self) -> TrialMachines:
+        if self._machines is None:
             opened = self.enter_context(workspace.opened(new_id(), frozenset()))
-            self._guests = Guests(workspace=opened, machine=machine_facts())
-        return self._guests
+            self._machines = TrialMachines(workspace=opened, machine=machine_facts())
+        return self._machines

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab import feasibility
-from fslab.campaign.guests import Guests
+from fslab.campaign.trial_machines import TrialMachines
 from fslab.cell import Frozen, MachineSpec, MediumSpec, StackSpec
 from fslab.errors import (
     FslabError,
@@ -63,7 +63,7 @@ def serve_guest(request: dict[str, Any], workspace: Workspace) -> dict[str, Any]
         return run_tests(asked, own).model_dump(mode="json")
 
 
-def in_guest(request: Request, machine: MachineSpec, guests: Guests) -> Examination:
+def in_guest(request: Request, machine: MachineSpec, guests: TrialMachines) -> Examination:
     """Run the tests in a guest; called on the host. GuestError or a subclass if the guest does not reply."""
     medium = MediumSpec(name=SLOT, type="ram")
     spec = StackSpec(name=request.filesystem, medium=medium, filesystem=request.filesystem, machine=machine)

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fslab import feasibility
-from fslab.campaign import campaign as campaigns
-from fslab.campaign import schedule
+from fslab.campaign import schedule, trial_loop
 from fslab.campaign.consent import Consent, changed_files, places
 from fslab.campaign.observer import Observer
 from fslab.cell import Cell
@@ -100,7 +99,7 @@ def new(
 ) -> Campaign:
     """Return a campaign of this machine and user, which begins now; not stored."""
     return Campaign(
-        id=campaigns.new_id(),
+        id=trial_loop.new_id(),
         study_id=study_id,
         study_title=study_title,
         study_source=study_source,
@@ -226,7 +225,7 @@ def resumable(
 def check_resumable(campaign: Campaign, store: Store, conditions: RunConditions) -> None:
     """Check that a stored campaign can and may continue here. Stores nothing."""
     store.check_cells(campaign)
-    campaigns.check_same_machine(campaign)
+    trial_loop.check_same_machine(campaign)
     feasibility.check_named(campaign.cells, conditions.wipe)
     _admit(campaign, conditions)
 
@@ -248,7 +247,7 @@ def run(
     """
     limit_s = campaign.settings.budget_s if budget_s is None else budget_s
     try:
-        return campaigns.run_campaign(
+        return trial_loop.run_campaign(
             campaign,
             store,
             observer,

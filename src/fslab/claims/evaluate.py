@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import exp, inf, log, prod
 
-from fslab.answers.question import (
+from fslab.answers.compare import (
     PAIRS_LEAST,
     Estimate,
     Looks,

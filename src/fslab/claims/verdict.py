@@ -14,7 +14,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from math import exp, inf, log, log1p
 
-from fslab.answers.question import Estimate
+from fslab.answers.compare import Estimate
 from fslab.claims.model import FAILED, ClaimVerdict, PartFinding
 from fslab.claims.parts import Bounds
 from fslab.stats.interval import Interval

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import fslab
 from fslab import feasibility
-from fslab.campaign import campaign as campaigns
+from fslab.campaign import trial_loop
 from fslab.cell import Cell
 from fslab.claims.pending import cells_of, joined
 from fslab.errors import UnsupportedError, UsageError
@@ -81,7 +81,7 @@ def assignments(
     schedule: str | None = None,
 ) -> list[Assignment]:
     """Return one assignment for each machine; with ``spread`` none for machines that are not needed."""
-    run, now = campaigns.new_id(), datetime.now(UTC)
+    run, now = trial_loop.new_id(), datetime.now(UTC)
     if study.name is not None and len(study.name) > LONGEST_NAME:
         raise UsageError(
             f"'{study.name[:20]}…' is too long", where="--name", hint=f"at most {LONGEST_NAME} characters"

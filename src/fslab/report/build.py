@@ -12,7 +12,7 @@ from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.rows import Mark, Rank, answers_of_row, named
 from fslab.analysis.same_stacks import SameStack, same_stacks
 from fslab.analysis.usability import has_warnings, is_failed, is_impossible, is_invalid, is_usable, notable
-from fslab.answers.question import COVERAGE
+from fslab.answers.compare import COVERAGE
 from fslab.cell import Cell
 from fslab.errors import UsageError
 from fslab.record import Metric, TrialRecord

@@ -1,7 +1,7 @@
 """Answers questions: the only code that compares. Pure.
 
 ``stats`` has the estimators; this module chooses the one that suits the question, corrects for the number of questions
-of a family, and gives the verdict. What a verdict means in words is in ``answers.verdict_words``.
+of a family, and gives the verdict. What a verdict means in words is in ``answers.answer_words``.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The words of a verdict, the same in a terminal, on a page and in a document. Pure.
+"""The words of an answer, the same in a terminal, on a page and in a document. Pure.
 
 Four results: better or worse, alike (within ± m), needs more trials, cannot be compared. Counts of events are never
 alike; where no difference is shown, the result is what was seen.

@@ -1,6 +1,6 @@
-"""Runs a campaign: the trials of a plan, interleaved. Stores each trial at once, and leaves nothing behind.
+"""Runs a campaign: the trials of a plan, one after another. Stores each at once, and leaves nothing behind.
 
-Decides which trial is next and when to stop. Must not measure: ``trial`` measures one trial.
+Decides which trial is next and when to stop. Must not measure: ``trial_machines`` runs the trials.
 """
 
 import secrets
@@ -18,10 +18,10 @@ from fslab.analysis.usability import GIVE_UP_AFTER, is_failed, is_invalid
 from fslab.campaign import machine_lock, unstored_trial
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.consent import Consent
-from fslab.campaign.guests import Guests
 from fslab.campaign.observer import Observer
 from fslab.campaign.schedule import Schedule
 from fslab.campaign.sliced_rounds import longest_round_s
+from fslab.campaign.trial_machines import TrialMachines
 from fslab.cell import Cell, MachineSpec, TrialKey
 from fslab.claims import prospects
 from fslab.claims.scope import Scope
@@ -173,7 +173,7 @@ def _run_trials(
         budget_s=budget_s,
         wall_s=wall_s,
         finished=store.finished(campaign.id),
-        guests=Guests(
+        machines=TrialMachines(
             workspace=workspace,
             machine=facts.gather(),
             groups=groups(campaign.cells),
@@ -234,7 +234,7 @@ class _CampaignRun:
     schedule: Schedule
     budget_s: float | None
     finished: set[tuple[str, int]]
-    guests: Guests
+    machines: TrialMachines
     begun: float
     waited_s: float = 0.0
     wall_s: float | None = None
@@ -334,9 +334,9 @@ class _CampaignRun:
         with signals.kept(), machine_lock.held(self.workspace, self.observer, until=until) as waited_s:
             self.waited_s += waited_s
             if len(cells) > 1:
-                records = self.guests.run_together(cells, key, coming - {cell.id for cell in cells})
+                records = self.machines.run_together(cells, key, coming - {cell.id for cell in cells})
             else:
-                records = [self.guests.run(cells[0], key, coming)]
+                records = [self.machines.run(cells[0], key, coming)]
         for record in records:
             self._store(record)
 

@@ -44,9 +44,9 @@ BUG_LIMIT = 4096  # characters, from the end of a traceback
 
 
 @dataclass(kw_only=True)
-class Guests:
-    """The guests of one campaign: one for each machine and kernel. ``groups``: see ``prepared_states``. ``told``: gets
-    a line for the user. ``round_s``: see ``sliced_rounds``."""
+class TrialMachines:
+    """The machines of one campaign: the host, and a guest for each machine and kernel. ``groups``: see
+    ``prepared_states``. ``told``: gets a line for the user. ``round_s``: see ``sliced_rounds``."""
 
     workspace: Workspace
     machine: Mapping[str, Any]
