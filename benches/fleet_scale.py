@@ -146,7 +146,7 @@ def measure(fleet: FleetStore, url: str, directory: Path, count: int) -> None:
             now, run = datetime.now(UTC), f"r{count}"
             fleet.assign([assignment(f"{run}-lab{n}", run, f"lab{n}", now) for n in range(count)])
             started, before = time.monotonic(), cpu_s(scheduler.pid)
-            wait_for(lambda: not fleet.assignments(run=run, statuses=OPEN))
+            wait_for(lambda: not fleet.assignments(statuses=OPEN))
             dispatched_s = time.monotonic() - started
             used = cpu_s(scheduler.pid) - before
             rss = (

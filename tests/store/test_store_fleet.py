@@ -364,7 +364,7 @@ def test_a_share_moves_whole_to_another_machine_of_its_run(fleet: FleetStore) ->
     fleet.forget("lab2")
     assert fleet_moves.give_up(fleet, None) == ["b: the machine was removed: starts again on lab3"]
     assert fleet_moves.give_up(fleet, None) == []
-    found = {each.id: each for each in fleet.assignments(run="run")}
+    found = {each.id: each for each in fleet.assignments()}
     new = found["run.2-lab3"]
     assert (new.machine, new.campaign, new.status) == ("lab3", "run.2-lab3", AssignmentStatus.QUEUED)
     assert (new.study.workloads, new.study.name) == (("w2", "w3"), None)
@@ -383,7 +383,7 @@ def test_a_moved_share_has_an_id_of_its_own(fleet: FleetStore) -> None:
     fleet.announce(machine("lab"))
     fleet.assign([share(f"run-{name}", name, name) for name in ("lab", "lab-2", "lab-3")])
     assert len(fleet_moves.give_up(fleet, None)) == 2
-    assert len({each.campaign for each in fleet.assignments(run="run")}) == 5
+    assert len({each.campaign for each in fleet.assignments()}) == 5
 
 
 def test_a_share_that_no_machine_of_its_run_can_take_has_failed(fleet: FleetStore) -> None:

@@ -144,16 +144,14 @@ def span_text(span: Interval, unit: Unit = Unit.COUNT) -> str:
     return f"{low}–{high}" if span.low >= 0 else f"{low} to {high}"
 
 
-def ratio_words(answer: Answer, than: str | None = None) -> str:
-    """Return ``1.90 × ext4 (1.70–2.10)`` or ``6.3 more (2.1–10.5) than ext4``. ``than``: another label for
-    ``under``."""
-    under = than or answer.under
+def ratio_words(answer: Answer) -> str:
+    """Return ``1.90 × ext4 (1.70–2.10)`` or ``6.3 more (2.1–10.5) than ext4``."""
     if answer.more_interval is not None:
-        return f"{more_text(answer)} than {under}"
+        return f"{more_text(answer)} than {answer.under}"
     if answer.ratio is None or answer.interval is None:
         raise ValueError(f"{answer.over} and {answer.under} have no ratio")
     ratio, low, high = ratio_text(answer.ratio, answer.interval.low, answer.interval.high)
-    return f"{ratio} × {under} ({low}–{high})"
+    return f"{ratio} × {answer.under} ({low}–{high})"
 
 
 def more_text(answer: Answer) -> str:

@@ -64,8 +64,8 @@ def notable(everything: Sequence[Evidence]) -> list[Explanation]:
     return sorted(best.values(), key=lambda statement: -statement.weight)
 
 
-def of_claims(verdicts: Verdicts, everything: Sequence[Evidence], most: int = 3) -> tuple[Reason, ...]:
-    """Return explanations for failed claims, those with the largest deviation first.
+def of_claims(verdicts: Verdicts, everything: Sequence[Evidence]) -> tuple[Reason, ...]:
+    """Return at most three explanations for failed claims, those with the largest deviation first.
 
     For each claim: the mechanism with the most weight in a cell that the deciding part of the claim compares. Omits
     duplicates.
@@ -81,7 +81,7 @@ def of_claims(verdicts: Verdicts, everything: Sequence[Evidence], most: int = 3)
                 refuted_by=one.refuted_by,
             )  # fmt: skip
             found.setdefault((one.mechanism, one.workload), reason)
-    return tuple(found.values())[:most]
+    return tuple(found.values())[:3]
 
 
 def as_document(everything: Sequence[Evidence]) -> list[dict[str, Any]]:

@@ -93,13 +93,13 @@ def foreseen(cell: Cell) -> FslabError | None:
     return _unfit(cell) or _unbuildable(cell.stack)  # what no machine can do comes first: no advice helps
 
 
-def by_cause(errors: Iterable[FslabError], most: int = 2) -> list[str]:
-    """Return one text per cause, with the first ``most`` places: ``a, b and 43 more: linux.uml is not installed``."""
+def by_cause(errors: Iterable[FslabError]) -> list[str]:
+    """Return one text per cause, with the first two places: ``a, b and 43 more: linux.uml is not installed``."""
     places: dict[str, dict[str, None]] = {}
     for error in errors:
         places.setdefault(error.without_place, {})[error.where or ""] = None
     return [
-        f"{first_of(list(filter(None, found)), most)}: {text}".removeprefix(": ")
+        f"{first_of(list(filter(None, found)), 2)}: {text}".removeprefix(": ")
         for text, found in places.items()
     ]
 

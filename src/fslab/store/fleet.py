@@ -204,14 +204,11 @@ class FleetStore:
     def assignments(
         self,
         *,
-        run: str | None = None,
         machine: str | None = None,
         statuses: Collection[AssignmentStatus] = tuple(AssignmentStatus),
     ) -> list[Assignment]:
-        """Return the assignments, oldest first, filtered by run, machine and statuses."""
+        """Return the assignments, oldest first, filtered by machine and statuses."""
         wanted = select(*ASSIGNMENT).where(assignments.c.status.in_([each.value for each in statuses]))
-        if run is not None:
-            wanted = wanted.where(assignments.c.run == run)
         if machine is not None:
             wanted = wanted.where(assignments.c.machine == machine)
         with self.store._reading() as connection:

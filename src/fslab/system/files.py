@@ -10,6 +10,8 @@ from pathlib import Path
 from fslab.errors import UnsafeError
 from fslab.system import path_owners, signals
 
+PIECE_BYTES = 1 << 20
+
 
 @contextmanager
 def opened(path: Path | str, flags: int = os.O_RDONLY, *, dir_fd: int | None = None) -> Iterator[int]:
@@ -80,8 +82,8 @@ def data_regions(descriptor: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def data_pieces(descriptor: int, most_bytes: int = 1 << 20) -> Iterator[tuple[int, int]]:
-    """Yield the offsets and sizes of the data, in pieces of at most ``most_bytes``."""
+def data_pieces(descriptor: int) -> Iterator[tuple[int, int]]:
+    """Yield the offsets and sizes of the data in bytes, in pieces of at most 1 MiB."""
     for start, end in data_regions(descriptor):
-        for at in range(start, end, most_bytes):
-            yield at, min(most_bytes, end - at)
+        for at in range(start, end, PIECE_BYTES):
+            yield at, min(PIECE_BYTES, end - at)

@@ -159,12 +159,12 @@ def session(leader: int) -> list[int]:
     return [pid for pid, fields in _stats() if int(fields[3]) == leader and fields[0] not in _ENDED]
 
 
-def descendants(pid: int, root: Path = Path("/proc")) -> Iterator[int]:
+def descendants(pid: int) -> Iterator[int]:
     """Yield the children of a process, their children and so on (``/proc/PID/task/TID/children``, proc(5))."""
-    for task in sysfs.entries(root / str(pid) / "task"):
+    for task in sysfs.entries(Path(f"/proc/{pid}/task")):
         for child in (sysfs.text(task / "children") or "").split():
             yield int(child)
-            yield from descendants(int(child), root)
+            yield from descendants(int(child))
 
 
 def _stats() -> Iterator[tuple[int, list[str]]]:

@@ -58,9 +58,9 @@ def device_number(device: Path) -> str:
     return f"{os.major(number)}:{os.minor(number)}"
 
 
-def block_directory(device: Path, sys: Path = SYS) -> Path:
+def block_directory(device: Path) -> Path:
     """Return the /sys/class/block directory of a block device, found by its number, whatever its name is."""
-    return (sys / "dev/block" / device_number(device)).resolve()
+    return (SYS / "dev/block" / device_number(device)).resolve()
 
 
 def queue_directory(block: Path) -> Path:

@@ -1,7 +1,6 @@
 """CPU time of a process with its descendants, and the time that they waited for a CPU. Only reads /proc."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,32 +16,27 @@ class TaskTimes(NamedTuple):
     queued_s: float
 
 
-def of_tree(pid: int, root: Path = PROC) -> TaskTimes | None:
+def of_tree(pid: int) -> TaskTimes | None:
     """Return the times of a process and its descendants, with those that ended and were waited for.
 
     None if the process has been reaped. Sources: proc_pid_stat(5), fields 14 to 17; Documentation/scheduler/
     sched-stats.rst for ``schedstat``, without which the time on run queues is 0.
     """
-    found = [times for each in _tree(pid, root) if (times := _of_process(each, root)) is not None]
+    found = [times for each in (pid, *freezer.descendants(pid)) if (times := _of_process(each)) is not None]
     if not found:
         return None
     return TaskTimes(cpu_s=sum(one.cpu_s for one in found), queued_s=sum(one.queued_s for one in found))
 
 
-def _tree(pid: int, root: Path) -> Iterator[int]:
-    yield pid
-    yield from freezer.descendants(pid, root)
-
-
-def _of_process(pid: int, root: Path) -> TaskTimes | None:
-    line = sysfs.text(root / str(pid) / "stat")
+def _of_process(pid: int) -> TaskTimes | None:
+    line = sysfs.text(PROC / str(pid) / "stat")
     if line is None:
         return None
     fields = line.rpartition(")")[2].split()
     own, of_children = (
         sum(map(int, fields[begin : begin + 2])) / os.sysconf("SC_CLK_TCK") for begin in (11, 13)
     )
-    ran, queued = _of_threads(root / str(pid) / "task")
+    ran, queued = _of_threads(PROC / str(pid) / "task")
     # The scheduler's time is exact, but without threads that have ended; the process's is in ticks.
     return TaskTimes(cpu_s=max(own, ran) + of_children, queued_s=queued)
 

@@ -22,7 +22,7 @@ class TraceSource:
     costs: str
 
 
-def sources(sys: Path = sysfs.SYS) -> list[TraceSource]:
+def sources() -> list[TraceSource]:
     """Return all sources, as available to this user on this machine."""
     return [
         _tried("tracefs", "the kernel's tracing", detached.tracefs, "everything that tracing measures"),
@@ -43,7 +43,7 @@ def sources(sys: Path = sysfs.SYS) -> list[TraceSource]:
         _tried(
             "pressure", "share of the time in which tasks waited (PSI)", _pressure, "waiting for CPU, memory and I/O"
         ),
-        _iostats(sys),
+        _iostats(),
     ]  # fmt: skip
 
 
@@ -68,8 +68,10 @@ def _opened(kind: Callable[..., DeviceSplit | Ring], *arguments: object) -> None
     kind(detached.tracefs(), *arguments).close()
 
 
-def _iostats(sys: Path) -> TraceSource:
-    disks = [file.parent.parent for file in sys.glob("block/*/queue/iostats") if sysfs.text(file) == "0"]
+def _iostats() -> TraceSource:
+    disks = [
+        file.parent.parent for file in sysfs.SYS.glob("block/*/queue/iostats") if sysfs.text(file) == "0"
+    ]
     off = sorted(
         disk.name for disk in disks if sysfs.number(disk / "size")
     )  # a disk without a size is not in use
