@@ -77,8 +77,7 @@ PUBLISHED = f"""\
 {MADE}
 
 What fstests (generic/NUMBER) does for crash consistency before it cuts power, and what `operations: published` of
-[crash tests](crash.md) tries of it. "fault": what must not happen, as the test of this page makes it; it is reported as
-a broken promise of ext4, XFS and btrfs. Steps of each: `src/fslab/crash/published_bugs.py`.
+[crash tests](crash.md) tries of it. Steps of each: `src/fslab/crash/published_bugs.py`.
 """
 
 
@@ -137,13 +136,12 @@ def warnings() -> str:
 
 
 def published() -> str:
-    """Return the page of the published bugs: which are reached, and how the fault of each is found."""
+    """Return the page of the published bugs: which are reached."""
     reached = sum(bool(each.sequences) for each in SCENARIOS)
     rows = (
-        f"| {each.test} | {each.about} | {len(each.sequences) or f'no: {each.lacks}'} | {each.seen_as or '–'} |"
-        for each in SCENARIOS
+        f"| {each.test} | {each.about} | {len(each.sequences) or f'no: {each.lacks}'} |" for each in SCENARIOS
     )
-    head = "| test | what must not happen | sequences | fault |\n|---|---|---|---|"
+    head = "| test | what must not happen | sequences |\n|---|---|---|"
     return "\n".join([PUBLISHED, f"{reached} of {len(SCENARIOS)} are reached.\n", head, *rows]) + "\n"
 
 
