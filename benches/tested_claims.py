@@ -70,9 +70,12 @@ def _numbers(found: Sequence[Foreseen]) -> list[str]:
 
 
 def text(machines: Sequence[Path] = (TWO, EIGHT)) -> str:
-    """Return what the page has between its markers."""
+    """Return what the page has between its markers: no rows of which all claims can be tested, no columns of zeros."""
     head = ["study", "machine", "measured on", "why not (number of claims)", *HEAD]
-    return f"Made by `{COMMAND}`.\n\n{table(head, _told_once(rows(machines)), words=4)}"
+    told = [row for row in _told_once(rows(machines)) if row[0] == "all" or row[4] != row[5]]
+    used = [at for at in range(len(head)) if any(row[at] != "0" for row in told)]
+    lines = ([row[at] for at in used] for row in told)
+    return f"Made by `{COMMAND}`.\n\n{table([head[at] for at in used], lines, words=4)}"
 
 
 def main() -> int:

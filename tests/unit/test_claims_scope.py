@@ -8,6 +8,7 @@ from tests.unit.claimed import cell, claim, noisy, steady, trials
 from fslab.cell import Cell
 from fslab.claims.build import judged
 from fslab.claims.evaluate import Evaluator
+from fslab.claims.finding_words import scoped_words
 from fslab.claims.model import ClaimAnswer, ClaimVerdict
 from fslab.claims.scope import GUEST_MEMORY, Scope
 from fslab.claims.trials import Trials
@@ -42,16 +43,16 @@ def test_what_is_left_out_is_reported(that: str) -> None:
     assert found.verdict is ClaimVerdict.REPLICATED
     assert found.compared == ("xfs", "ext4", "btrfs")
     assert found.left_out == ("ext4 data=journal", "btrfs nodatacow")
-    assert "compared: xfs, ext4, btrfs" in found.words
-    assert "left out: ext4 data=journal, btrfs nodatacow" in found.words
+    assert scoped_words(found).endswith(
+        "; compared: xfs, ext4, btrfs; left out: ext4 data=journal, btrfs nodatacow"
+    )
     assert found.model_dump(mode="json")["left_out"] == ["ext4 data=journal", "btrfs nodatacow"]
 
 
 def test_where_nothing_is_left_out_what_was_compared_is_reported() -> None:
     found = measured("xfs > ext4", (XFS, EXT4))
     assert (found.compared, found.left_out) == (("xfs", "ext4"), ())
-    assert "compared: xfs, ext4" in found.words
-    assert "left out" not in found.words
+    assert scoped_words(found) == f"{found.words}; compared: xfs, ext4"
 
 
 def test_the_memory_of_a_guest_is_that_of_its_machine() -> None:

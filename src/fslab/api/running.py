@@ -1,6 +1,7 @@
 """Runs campaigns: new ones of a study, and stored ones that were interrupted or get more trials.
 
-``run`` and ``resume`` do all steps; ``campaign.launch`` has the single ones.
+``run`` and ``resume`` are ``fslab.run`` and ``fslab.resume``: the steps of ``campaign.launch`` in one call each. The
+command takes the same steps, and asks the user between them.
 """
 
 from collections.abc import Collection

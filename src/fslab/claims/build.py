@@ -6,8 +6,7 @@ from fslab.analysis.labels import stack_lines
 from fslab.cell import Cell
 from fslab.claims.demands import demands
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.finding_words import scope_words
-from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, PublishedTable, TableCell, TableLine
+from fslab.claims.model import ClaimAnswer, EvaluatedClaim, PublishedTable, TableCell, TableLine
 from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.parser import parse
 from fslab.claims.parts import Bounds, CellFigure, Part, quotient
@@ -68,14 +67,7 @@ def _with_scope(
     wanted = {cell.stack_id for cell in meant}
     compared = tuple(dict.fromkeys(labels[key] for key in specs if key in used))
     left_out = tuple(dict.fromkeys(labels[key] for key in specs if key in wanted - used))
-    unknown = answer.verdict is ClaimVerdict.UNKNOWN  # nothing was compared
-    return answer.model_copy(
-        update={
-            "compared": compared,
-            "left_out": left_out,
-            "words": answer.words + ("" if unknown else scope_words(compared, left_out)),
-        }
-    )
+    return answer.model_copy(update={"compared": compared, "left_out": left_out})
 
 
 def judged(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 
 from fslab.answers.model import INDEPENDENCE_LEAST
-from fslab.claims.model import UPHELD, ClaimVerdict, PartFinding
+from fslab.claims.model import UPHELD, ClaimAnswer, ClaimVerdict, PartFinding
 from fslab.claims.verdict import verdict_of
 from fslab.units import counted, first_of, format_value, ratio_text
 
@@ -45,10 +45,15 @@ def answer_words(
             return _against(chosen, findings, margin)
 
 
-def scope_words(compared: Sequence[str], left_out: Sequence[str]) -> str:
-    """Return the stacks that the answer is about: ``; compared: ext4 defaults, xfs; left out: ext4 data=journal``."""
-    told = [(name, names) for name, names in (("compared", compared), ("left out", left_out)) if names]
-    return "".join(f"; {name}: {_few(names)}" for name, names in told)
+def scoped_words(answer: ClaimAnswer) -> str:
+    """Return the words of an answer, and the stacks that it is about.
+
+    Example: ``xfs / ext4 is 2.41 (2.30–2.52); compared: ext4 defaults, xfs; left out: ext4 data=journal``.
+    """
+    if answer.verdict is ClaimVerdict.UNKNOWN:  # nothing was compared
+        return answer.words
+    told = (("compared", answer.compared), ("left out", answer.left_out))
+    return "".join((answer.words, *(f"; {name}: {_few(names)}" for name, names in told if names)))
 
 
 def _few(names: Sequence[str]) -> str:
@@ -99,7 +104,7 @@ def figure_words(finding: PartFinding) -> str:
 
 def share_words(margin: float | None) -> str:
     """Return the smallest difference of interest, such as ``10 %``."""
-    return "the margin" if margin is None else f"{margin * 100:g} %"
+    return "the margin" if margin is None else f"{margin * 100:.3g} %"
 
 
 def _one(finding: PartFinding, value: float) -> str:

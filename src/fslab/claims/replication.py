@@ -88,7 +88,8 @@ def rows_of(verdicts: Verdicts) -> tuple[ReplicationRow, ...]:
 
 def _row(claim: EvaluatedClaim, answer: ClaimAnswer) -> ReplicationRow:
     finding = _leading(answer)
-    here = finding_words(finding) if finding else answer.words
+    # The verdict says how much time is needed.
+    here = finding_words(finding.model_copy(update={"further": None})) if finding else answer.words
     return ReplicationRow(
         id=claim.id,
         says=claim.says,

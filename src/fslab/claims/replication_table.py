@@ -8,9 +8,7 @@ from fslab.analysis.usability import has_warnings, is_impossible, is_usable
 from fslab.cell import Frozen
 from fslab.claims.model import FAILED, UPHELD, ClaimVerdict, Verdicts
 from fslab.claims.replication import NONE
-from fslab.claims.verdict_words import untested_words
 from fslab.record import TrialRecord
-from fslab.texts import as_markdown
 from fslab.units import counted, format_duration
 
 # The rules by which verdicts are given: another number when they come to mean something else.
@@ -23,9 +21,8 @@ _EARLIER = {
 
 
 class StudyResult(Frozen):
-    """One row of the table of all studies. ``begun``: the day of the first trial. ``why``: why claims are not tested.
-    ``trials``: those that ran; ``impossible``: those that this machine cannot run, such as trials of a file system that
-    its kernel lacks."""
+    """One row of the table of all studies. ``begun``: the day of the first trial. ``trials``: those that ran;
+    ``impossible``: those that this machine cannot run, such as trials of a file system that its kernel lacks."""
 
     study: str
     begun: str
@@ -35,7 +32,6 @@ class StudyResult(Frozen):
     contradicted: int
     no_longer: int
     open: int
-    why: str
     minutes: float
     trials: int
     impossible: int
@@ -54,7 +50,7 @@ def result_of(verdicts: Verdicts, records: Sequence[TrialRecord]) -> StudyResult
         claims=len(answers), tested=verdicts.tested,
         replicated=sum(verdict in UPHELD for verdict in of), no_longer=of.count(ClaimVerdict.NO_LONGER),
         contradicted=sum(verdict in FAILED for verdict in of), open=of.count(ClaimVerdict.OPEN),
-        why=untested_words(answers), minutes=wall_s(records) / 60, trials=len(ran), impossible=len(records) - len(ran),
+        minutes=wall_s(records) / 60, trials=len(ran), impossible=len(records) - len(ran),
         with_warnings=len(ran) - len(usable) + sum(map(has_warnings, usable)), measured=measured_share(records),
     )  # fmt: skip
 
@@ -72,10 +68,10 @@ def effort_words(result: StudyResult) -> str:
     )
 
 
-_WORDS = ("study", "campaign", "not tested here: why")
+_WORDS = ("study", "campaign")
 _INDEX = (
     "study", "campaign", "rules", "tested", "replicated", "contradicted", "no longer so", "open",
-    "not tested here: why", "minutes", "trials", "failed, invalid or with warnings", "share of the time measured",
+    "minutes", "trials", "failed, invalid or with warnings", "share of the time measured",
 )  # fmt: skip
 
 
@@ -118,7 +114,7 @@ def _kept(text: str) -> dict[str, str]:
 def _line(one: StudyResult) -> str:
     fields = (
         f"[{one.study}]({one.study}.md)", one.begun, RULES, f"{one.tested} of {one.claims}", one.replicated,
-        one.contradicted, one.no_longer, one.open, as_markdown(one.why) or NONE, f"{one.minutes:.0f}", one.trials,
+        one.contradicted, one.no_longer, one.open, f"{one.minutes:.0f}", one.trials,
         one.with_warnings, NONE if one.measured is None else f"{one.measured * 100:.0f} %",
     )  # fmt: skip
     return f"| {' | '.join(map(str, fields))} |"

@@ -3,6 +3,7 @@
 The terminal, the pages and Markdown use the same words.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -113,11 +114,12 @@ def untested_words(answers: Iterable[ClaimAnswer]) -> str:
 
 
 def _cause(answer: ClaimAnswer) -> str:
-    """Return the requirement that is not met, or why there are no figures."""
+    """Return the requirement that is not met, or why there are no figures: not of which stack, and no remarks."""
     if answer.verdict is ClaimVerdict.NOT_TESTED and answer.unmet:
         return REGISTRY.get(answer.unmet[0].requirement).short
-    why = next((one.why for one in answer.findings if one.why), None)
-    return (why or "not measured").splitlines()[0]
+    why = next((one.why for one in answer.findings if one.why), "not measured").splitlines()[0]
+    why = re.sub(r"^[^:]* on [^:]*: | \([^()]*\)$", "", why)
+    return re.sub(r"^(\S+) of .* is unknown$", r"no \1", why)
 
 
 def _printed(claims: Sequence[EvaluatedClaim]) -> str:
@@ -153,10 +155,7 @@ def level_words(verdicts: Verdicts) -> str:
         if margins
         else "the margin"
     )
-    return (
-        f"smallest difference of interest: {between}; at most 5 % of the study's verdicts are expected to be false "
-        "(Benjamini–Hochberg over claims, Holm within a claim)"
-    )
+    return f"smallest difference of interest: {between}; at most 5 % of verdicts are expected to be false"
 
 
 def _reasons(answers: Iterable[ClaimAnswer]) -> str:

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fslab.claims.agreement import Agreement
+from fslab.claims.finding_words import scoped_words
 from fslab.claims.model import ClaimAnswer, EvaluatedClaim, Verdicts
 from fslab.claims.verdict_words import (
     SIGN,
@@ -101,7 +102,7 @@ def _claim(claim: EvaluatedClaim, told: Collection[str], width: int) -> Iterator
 def _answer(name: str, answer: ClaimAnswer, width: int, indent: int) -> Text:
     lead = f"{' ' * indent}{name:<8} {SIGN[answer.verdict]} "
     verdict = claim_verdict_words(answer, printed=name == PRINTED) if answer.verdict in VERDICT_NAMES else ""
-    body = f"{verdict}: {answer.words}" if verdict else answer.words
+    body = f"{verdict}: {scoped_words(answer)}" if verdict else scoped_words(answer)
     text = wrapped(f"{lead}{body}", width, hang=len(lead))
     text.stylize(STYLE[SIGN[answer.verdict]], len(lead), len(lead) + len(verdict) if verdict else None)
     return text

@@ -148,8 +148,8 @@ class StudyFile(Written):
         Until.DECIDED,
         description="when to stop: with `precision`, `decided`: in each row of the table it is known which of two "
         "stacks is better, or that they differ by less, or `precise`: each ratio is known to within it; `claims` (the "
-        "default with claims): each claim is decided, or without claims: for each workload it is known which stack is "
-        "best, or that they differ by less than `margin`",
+        "default with claims): each claim is decided, or without claims, the best stack of each workload is known, or "
+        "those that are alike",
     )
     max_trials: int = Field(
         40,
@@ -169,8 +169,8 @@ class StudyFile(Written):
     slices: Slices = Field(
         "off",
         title="`off`, `auto` or duration",
-        description="measure the stacks of a workload at once, their tools in turns: `off`, `auto` (where that is "
-        "possible), or the length of a turn, such as 30ms",
+        description="measure the stacks of a workload at once, their tools in turns, where that is possible; duration: "
+        "of a turn, such as 30ms",
     )
     seed: int = Field(
         1, description="seed of the order of trials and of the tools' random offsets", ge=0, lt=1 << 63

@@ -56,8 +56,6 @@ class FioParameters(Parameters):
     becomes a file `dev_sdb` on the file system under test. Options that would run commands or reach outside the test
     directory are errors. `fslab plan` and `fslab run` let the installed fio check each job: what it refuses is an
     error, before anything is formatted.
-
-    `runtime: 1.5s` becomes `1500ms`, because fio cuts fractions of a second.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")

@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from fslab import outputs
+from fslab.claims.finding_words import scoped_words
 from fslab.claims.model import ClaimAnswer
 from fslab.claims.verdict_words import NOT_PRINTED, claim_verdict_words
 from fslab.errors import FslabError
@@ -185,6 +186,7 @@ def _environment() -> Environment:
     environment.filters["command_line"] = shlex.join
     environment.filters["study_id"] = study_id
     environment.filters["verdict"] = _verdict
+    environment.filters["scoped"] = scoped_words
     environment.globals |= {
         "css": static("report.css"),
         "light": _css_variables(dark=False),
