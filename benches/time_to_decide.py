@@ -32,8 +32,8 @@ WORKLOADS = {
     "random-write": "{tool: fio, rw: randwrite, bs: 4k, fsync: 64, size: 64m, runtime: 1s}",
     "synced-write": "{tool: fio, rw: randwrite, bs: 4k, fsync: 1, size: 64m, runtime: 1s}",
     "sequential-write": "{tool: fio, rw: write, bs: 1m, fsync: 64, overwrite: true, size: 64m, runtime: 1s}",
-    "small-files": '{tool: engine, operation: small-files, files: 40000, size: 4k, operations: "create,delete"}',
-    "large-directory": '{tool: engine, operation: small-files, files: 100000, dirs: 1, size: 0, operations: "create"}',
+    "small-files": '{tool: engine, operation: small-files, files: 28000, size: 4k, operations: "create,delete"}',
+    "large-directory": '{tool: engine, operation: small-files, files: 50000, dirs: 1, size: 0, operations: "create"}',
 }
 MEMORY, SSD = "{type: ram, size: 8g, room: 1g}", "{type: virtual, profile: ssd-sata, size: 16g, memory: 512m}"
 # On a model of an SSD, and the others on a disk in memory.

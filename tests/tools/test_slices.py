@@ -17,11 +17,12 @@ from tests.limits import LIMIT_S
 
 from fslab.campaign import sliced_rounds, slices
 from fslab.campaign.prepared_states import PreparedStates
-from fslab.campaign.sliced_rounds import left_work, longer_runs, longest_round_s, took_few_slices
-from fslab.campaign.slices import SlicedRun, take_turns
+from fslab.campaign.sliced_rounds import longer_runs, longest_round_s, took_few_slices
+from fslab.campaign.slices import SlicedRun, WorkLeftError, take_turns
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import NoSpaceError, ToolTimeoutError
 from fslab.feasibility._campaign import RefusingJournal
+from fslab.plan.slicing import LEAST_SLICES
 from fslab.record import Provenance, Status, TrialRecord
 from fslab.stopping_rule import StoppingRule
 from fslab.storage import Workspace
@@ -48,9 +49,11 @@ def turn(tmp_path: Path) -> Iterator[Callable[..., SlicedRun]]:
             look: Callable[[], None] = lambda: None,
             drain: Callable[[], None] | None = None,
             limit_s: float = 60.0,
+            stack: str = "s",
         ) -> SlicedRun:
             return undo.enter_context(
                 SlicedRun(
+                    stack=stack,
                     name=f"fslab-test-{os.getpid()}-{next(_numbers)}",
                     start=lambda: undo.enter_context(proc.running((sys.executable, "-c", program))),
                     devices=("nodisk",),
@@ -202,20 +205,26 @@ def test_one_that_fails_ends_and_the_other_goes_on(turn: Callable[..., SlicedRun
     assert finite.running.completed().returncode == 0
 
 
-def test_what_reaches_the_disk_while_a_tool_is_frozen_is_left_work(
+def test_tools_are_given_up_as_soon_as_one_leaves_work_to_the_slices_of_others(
     turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk's counter grows by 1 MiB between any two looks at it: as much in the slices as between them."""
+    """One disk's counter grows by 1 MiB between any two looks at it: as much in the slices as between them."""
     monkeypatch.setattr(slices, "START_S", 0.0)
     looks = itertools.count(step=1 << 20)
-    monkeypatch.setattr(slices, "written_bytes", lambda _: next(looks))
-    leaving = turn(WORK)
-    take_turns([leaving], slice_s=0.01, seed=1)
-    share = leaving.timeline().left_share
-    assert share == pytest.approx(0.5, abs=0.1)
-    assert left_work(record(share))
-    assert not left_work(record(0.01))
-    assert not left_work(record(None))
+    monkeypatch.setattr(slices, "written_bytes", lambda names: next(looks) if names == ("busy",) else 0)
+    leaving, other = turn(FOREVER, stack="leaving"), turn(FOREVER, stack="other")
+    leaving.devices = ("busy",)
+    with pytest.raises(WorkLeftError, match=r"^leaving$"):
+        take_turns([leaving, other], slice_s=0.01, seed=1, left_most=0.05)
+    assert leaving.left_share == pytest.approx(0.5, abs=0.1)
+    assert other.left_share is None, "it wrote too little"
+    assert LEAST_SLICES < len(other.ran) <= LEAST_SLICES + 3
+    assert not any(each.is_over for each in (leaving, other)), "who made the runs ends them"
+    takes_it = turn(WORK)
+    takes_it.devices = ("busy",)
+    take_turns([takes_it], slice_s=0.01, seed=1)
+    assert takes_it.is_over
+    assert takes_it.timeline().left_share == pytest.approx(0.5, abs=0.1)
 
 
 def test_a_slice_ends_when_the_disk_has_answered_what_it_had_got(
@@ -240,6 +249,7 @@ def test_a_slice_ends_when_the_disk_has_answered_what_it_had_got(
     assert all(8 <= each < 30 for each in waits), waits
 
 
+SPENT_S = 0.02
 BUFFERED = {"rw": "write", "size": "64m"}
 DIRECT = {"rw": "randwrite", "size": "64m", "direct": True}
 
@@ -247,7 +257,7 @@ DIRECT = {"rw": "randwrite", "size": "64m", "direct": True}
 @pytest.mark.parametrize(
     ("parameters", "medium", "left", "flushes"),
     [
-        # The slow stack leaves work: seen in the first round, which runs again with a flush.
+        # The slow stack leaves work: seen in the first round, which begins again with a flush.
         (BUFFERED, "ram", 0.3, [False, True, True]),
         (BUFFERED, "ram", 0.01, [False, False]),
         # Images on one disk: what one stack has left delays the requests of the other.
@@ -262,9 +272,15 @@ def test_no_stack_pays_for_what_another_has_put_off(
     slow, fast = (stack_of(name, medium, parameters) for name in ("slow", "fast"))
     asked: list[bool] = []
 
-    def run(cells: Sequence[Cell], *_: object, drain: bool, **__: object) -> list[TrialRecord]:
+    def run(
+        cells: Sequence[Cell], *_: object, drain: bool, left_most: float, **__: object
+    ) -> list[TrialRecord]:
         asked.append(drain)
-        return [record(0.0 if drain or cell is fast else left, cell) for cell in cells]
+        if not drain and left > left_most:
+            time.sleep(SPENT_S)
+            raise WorkLeftError(["slow"])
+        assert drain == (left_most > 1.0)
+        return [record(cell) for cell in cells]
 
     monkeypatch.setattr(sliced_rounds, "run_in_slices", run)
     monkeypatch.setattr("fslab.system.memory.holds", lambda _: False)
@@ -272,10 +288,12 @@ def test_no_stack_pays_for_what_another_has_put_off(
     rounds = rounds_in_slices(told=told.append)
     found = [rounds.run([slow, fast], TrialKey(campaign="c", block=block, seed=1)) for block in (0, 1)]
     assert asked == flushes
-    ran_twice = len(flushes) == 3
-    assert ["each slice ends with a flush" in text for text in told] == [True] * ran_twice
-    assert [each.duration_s for each in found[0]] == [2.0 if ran_twice else 1.0] * 2
-    assert not any(left_work(each) for each in found[1])
+    began_again = len(flushes) == 3
+    assert ["on slow: it begins again, and each slice ends with a flush" in text for text in told] == (
+        [True] * began_again
+    )
+    assert [each.duration_s >= 1.0 + SPENT_S / 2 for each in found[0]] == [began_again] * 2
+    assert [each.duration_s for each in found[1]] == [1.0] * 2
 
 
 def test_what_a_stack_does_within_a_few_slices_is_measured_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,11 +302,11 @@ def test_what_a_stack_does_within_a_few_slices_is_measured_whole(monkeypatch: py
 
     def together(cells: Sequence[Cell], *_: object, **__: object) -> list[TrialRecord]:
         done.append("together")
-        return [record(0.0, cell, count=7 if cell is fast else 20) for cell in cells]
+        return [record(cell, count=7 if cell is fast else 20) for cell in cells]
 
     def alone(cell: Cell, _: TrialKey) -> TrialRecord:
         done.append(cell.stack.name)
-        return record(None, cell)
+        return record(cell)
 
     monkeypatch.setattr(sliced_rounds, "run_in_slices", together)
     told: list[str] = []
@@ -297,7 +315,7 @@ def test_what_a_stack_does_within_a_few_slices_is_measured_whole(monkeypatch: py
     assert done == ["together", "slow", "fast", "slow", "fast"]
     (text,) = told
     assert text.startswith("w takes less than 8 slices on fast: from this round on, it is measured whole")
-    busy = record(None, fast, count=7)
+    busy = record(fast, count=7)
     busy.provenance.device["slices"]["asked_s"] = 0.5
     assert not took_few_slices(busy), "a set time in long slices"
     assert [[each.duration_s for each in block] for block in found] == [[2.0, 2.0], [1.0, 1.0]]
@@ -312,7 +330,7 @@ def test_runs_are_as_long_as_the_rest_of_the_round(monkeypatch: pytest.MonkeyPat
 
     def run(cells: Sequence[Cell], *_: object, longer: int, **__: object) -> list[TrialRecord]:
         asked.append(longer)
-        found = [record(None, cell) for cell in cells]
+        found = [record(cell) for cell in cells]
         for each in found:
             times = {"asked_s": 1.0, "ran_s": longer + 0.5, "started_s": 0.5}
             each.provenance.device["slices"].update(times)
@@ -329,7 +347,7 @@ def test_runs_are_as_long_as_the_rest_of_the_round(monkeypatch: pytest.MonkeyPat
     short = [each.model_copy(update={"time_limit_s": 4.0}) for each in stacks]
     assert longer_runs(run(short, longer=1), 1, 60.0) == 2, "within the time limit"
     assert longer_runs(run(stacks, longer=1), 1, 10.0) == 2, "within the time for a round"
-    assert longer_runs([record(None, each) for each in stacks], 1, 60.0) == 1, "no set time"
+    assert longer_runs([record(each) for each in stacks], 1, 60.0) == 1, "no set time"
     assert longest_round_s(StoppingRule(trials=3), 60.0, 1) == 0.0
     assert longest_round_s(StoppingRule(trials=3, precision=0.1), 80.0, 2) == 5.0
     assert Job(directory=Path(), scratch=Path(), seed=1, turns=2, longer=3).clock_s(1.0) == 6.0
@@ -364,13 +382,12 @@ def stack_of(name: str, medium: str, parameters: dict[str, Any]) -> Cell:
     )
 
 
-def record(left_share: float | None, cell: Cell | None = None, count: int = 20) -> TrialRecord:
-    cell = cell or stack_of("s", "ram", {})
+def record(cell: Cell, count: int = 20) -> TrialRecord:
     return TrialRecord(
         key=TrialKey(campaign="c", block=0, seed=1),
         cell=cell,
         status=Status.OK,
         started=datetime.now(UTC),
         duration_s=1.0,
-        provenance=Provenance(device={"slices": {"left_share": left_share, "count": count}}),
+        provenance=Provenance(device={"slices": {"count": count}}),
     )

@@ -151,14 +151,6 @@ def test_a_tool_that_never_ran_in_its_window_has_no_figure() -> None:
     assert found.metrics == {"read_iops": None}
 
 
-def test_the_share_left_to_others_is_unknown_if_hardly_anything_was_written() -> None:
-    line = Timeline(worked_s=0.0, ended_s=1.0, ran=((0.0, 1.0),), left_bytes=4096, written_bytes=8192)
-    assert line.left_share is None
-    much = Timeline(worked_s=0.0, ended_s=1.0, ran=((0.0, 1.0),), left_bytes=1 << 20, written_bytes=4 << 20)
-    assert much.left_share == 0.25
-    assert thawed(Reading(metrics={}), (), much).left_share == 0.25
-
-
 def test_work_before_the_first_io_was_seen_is_in_the_time_too() -> None:
     """dd measures 2.5 s, which end with it: from 0.5 s on. Its I/O is seen at 1.1 s."""
     seen_late = Timeline(worked_s=1.1, ended_s=3.0, ran=((0.0, 1.2), (2.5, 3.0)))

@@ -7,9 +7,11 @@ is measured. What some stack does within a few slices is measured whole. ``trial
 """
 
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from fslab import workloads
 from fslab.campaign import disks, slices
 from fslab.campaign.prepared_states import Prepared, PreparedStates
 from fslab.campaign.running_trial import RunningTrial
+from fslab.campaign.slices import WorkLeftError
 from fslab.campaign.trial import measure, watched
 from fslab.campaign.trial_setup import Ready, set_up
 from fslab.campaign.watch import Watch
@@ -57,37 +60,33 @@ class SlicedRounds:
     )  # how many times as long the next run of a workload is
 
     def run(self, cells: Sequence[Cell], key: TrialKey) -> list[TrialRecord]:
-        """Run one trial of each of these cells, which have one workload. If they are found to leave work to others,
-        they run once more, with a flush; if they are found to be too short for slices, one after the other. Each record
-        has the time of both."""
+        """Run one trial of each of these cells, which have one workload. If they are seen to leave work to others,
+        they begin again, with a flush; if they are too short for slices, one after the other. Each record has the time
+        of all this."""
         work = cells[0].workload.model_dump_json()
         if work in self._whole:
             return [self.whole(cell, key) for cell in cells]
         leaves = leaves_work(workloads.parsed(cells[0].workload).traits())
         drain = work in self._left or (leaves and share_a_disk(cells, self.workspace.images))
-        records = self._once(cells, key, drain=drain)
+        begun_s = time.monotonic()
+        try:
+            records = self._once(cells, key, drain=drain)
+        except WorkLeftError as left:
+            self._left.add(work)
+            self.told(
+                f"{cells[0].workload.name} leaves work to the slices of others on {listed(left.stacks)}: it begins "
+                "again, and each slice ends with a flush"
+            )
+            spent_s = (time.monotonic() - begun_s) / len(cells)
+            records = [_longer(record, spent_s) for record in self._once(cells, key, drain=True)]
         if few := [record.cell.stack.name for record in records if took_few_slices(record)]:
             self._whole.add(work)
             self.told(
                 f"{cells[0].workload.name} takes less than {LEAST_SLICES} slices on {listed(few)}: from this round on, "
                 "it is measured whole, one stack after the other"
             )
-            again = [self.whole(cell, key) for cell in cells]
-        elif left := [record.cell.stack.name for record in records if not drain and left_work(record)]:
-            self._left.add(work)
-            self.told(
-                f"{cells[0].workload.name} leaves work to the slices of others on {listed(left)}: from this round on, "
-                "each slice ends with a flush"
-            )
-            again = self._once(cells, key, drain=True)
-        else:
-            return records
-        return [
-            second.model_copy(
-                update={"started": first.started, "duration_s": first.duration_s + second.duration_s}
-            )
-            for first, second in zip(records, again, strict=True)
-        ]
+            return [_longer(self.whole(record.cell, key), record.duration_s) for record in records]
+        return records
 
     def _once(self, cells: Sequence[Cell], key: TrialKey, *, drain: bool) -> list[TrialRecord]:
         work = cells[0].workload.model_dump_json()
@@ -96,6 +95,7 @@ class SlicedRounds:
         records = run_in_slices(
             cells, key, self.workspace, machine=self.machine, drain=drain,
             prepared=list(map(self.states.prepared, turns)), longer=longer,
+            left_most=inf if drain else LEFT_MOST,
         )  # fmt: skip
         if workloads.parsed(cells[0].workload).traits().working_set_bytes is not None:
             self._longer[work] = max(longer, longer_runs(records, longer, self.round_s))
@@ -116,13 +116,14 @@ def run_in_slices(
     drain: bool,
     prepared: Sequence[Prepared | None],
     longer: int = 1,
+    left_most: float = inf,
 ) -> list[TrialRecord]:
     """Run one trial of each cell at the same time, their tools in turns of the cells' ``slice_s``; return the records.
 
     All stacks are built first. A trial that fails ends; the others go on. ``drain``: after each slice, what it has left
     in the page cache is written back, in its own time. ``prepared``: for each cell, as for ``run_trial``.
-    ``longer``: as in a ``Job``.
-    Each record has its share of the time that all took. Raises like ``run_trial``.
+    ``longer``: as in a ``Job``. ``left_most``: as in ``take_turns``.
+    Each record has its share of the time that all took. Raises like ``run_trial`` and ``take_turns``.
     """
     trials = [
         RunningTrial(
@@ -144,7 +145,9 @@ def run_in_slices(
                 takers.append((trial, ready, watched(trial, ready)))
         with shielded():  # each makes a control group at once
             turns = [everything.enter_context(_turn(*taker, drain=drain)) for taker in takers]
-        slices.take_turns(turns, slice_s=min(cell.slice_s or inf for cell in cells), seed=key.seed)
+        slices.take_turns(
+            turns, slice_s=min(cell.slice_s or inf for cell in cells), seed=key.seed, left_most=left_most
+        )
         for turn, (trial, ready, watch) in zip(turns, takers, strict=True):
             with trial.guarded():
                 measure(trial, ready, watch, _completed(trial, turn), turn.timeline())
@@ -156,6 +159,7 @@ def _turn(trial: RunningTrial, ready: Ready, watch: Watch, *, drain: bool) -> sl
     workspace, up = trial.workspace, ready.up
     return slices.SlicedRun(
         name=f"{freezer.PREFIX}{workspace.campaign}{workspace.turn}",
+        stack=trial.cell.stack.name,
         start=lambda: trial.undo.enter_context(
             proc.running(
                 ready.command(ready.commands.run), cwd=up.work, env=workspace.environment, accounted=True
@@ -182,10 +186,14 @@ def _completed(trial: RunningTrial, turn: slices.SlicedRun) -> proc.Completed:
     return replace(done, duration_s=sum(end - begin for begin, end in turn.ran))
 
 
-def left_work(record: TrialRecord) -> bool:
-    """Return whether too much of what a tool wrote reached its disks in the slices of others."""
-    share = record.provenance.device.get("slices", {}).get("left_share")
-    return share is not None and share > LEFT_MOST
+def _longer(record: TrialRecord, spent_s: float) -> TrialRecord:
+    """Return the record with the time that was spent before on what was begun again."""
+    return record.model_copy(
+        update={
+            "started": record.started - timedelta(seconds=spent_s),
+            "duration_s": record.duration_s + spent_s,
+        }
+    )
 
 
 def took_few_slices(record: TrialRecord) -> bool:

@@ -12,10 +12,12 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Self
 
 from fslab.errors import FslabError
+from fslab.plan.slicing import LEAST_SLICES
 from fslab.system import freezer, priority, proc, sysfs
 
 # How long a tool may run before its first slice: until it does I/O or makes an entry in the workload's directory, so
@@ -31,6 +33,14 @@ ANSWER_EVERY_S = 0.0002
 LEAST_BYTES = 1 << 20
 
 
+class WorkLeftError(Exception):
+    """Tools were given up because of what they left to the slices of others. ``stacks``: those that left it."""
+
+    def __init__(self, stacks: Sequence[str]) -> None:
+        super().__init__(", ".join(stacks))
+        self.stacks = tuple(stacks)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timeline:
     """When a tool ran, in seconds of ``time.monotonic`` (CLOCK_MONOTONIC). ``ran``: begin and end of each slice, in
@@ -41,8 +51,7 @@ class Timeline:
     worked_s: float
     ended_s: float
     ran: tuple[tuple[float, float], ...]
-    left_bytes: int = 0
-    written_bytes: int = 0
+    left_share: float | None = None
     flushed: bool = False
     said: tuple[int, ...] = ()
 
@@ -69,23 +78,19 @@ class Timeline:
         """Return how often it was frozen between two times."""
         return sum(begin_s < end < end_s for _, end in self.ran)
 
-    @property
-    def left_share(self) -> float | None:
-        """The share of its writes that reached the devices in the slices of others. None if it wrote too little."""
-        return self.left_bytes / self.written_bytes if self.written_bytes >= LEAST_BYTES else None
-
 
 @dataclass(kw_only=True, slots=True)
 class SlicedRun:
-    """One tool that takes turns. ``start``: starts it. ``devices``: kernel names of the disks below its file system.
+    """One tool that takes turns. ``name``: of its freezer. ``stack``: the name of its stack. ``start``: starts it.
 
-    ``directory``: the workload's own. ``look``: a check to call after each slice, which raises an error that ends the
-    tool. ``drain``: writes back what a slice has left, or None; its time counts as the tool's. ``halt``: stops the time
-    of disks that have their own (True), or lets it go on. ``limit_s``: how long it may run. ``error``: why it was given
-    up.
+    ``devices``: kernel names of the disks below its file system. ``directory``: the workload's own. ``look``: a check
+    to call after each slice, which raises an error that ends the tool. ``drain``: writes back what a slice has left, or
+    None; its time counts as the tool's. ``halt``: stops the time of disks that have their own (True), or lets it go on.
+    ``limit_s``: how long it may run. ``error``: why it was given up.
     """
 
     name: str
+    stack: str
     start: Callable[[], proc.Running]
     devices: Sequence[str]
     directory: Path
@@ -99,12 +104,12 @@ class SlicedRun:
     worked_s: float | None = None
     ran: list[tuple[float, float]] = field(default_factory=list)
     said: list[int] = field(default_factory=list)
-    left_bytes: int = 0
     _freezer: freezer.Freezer | None = None
     _began_bytes: int = 0
     _began_requests: int = 0
     _began_changed: int = 0
     _frozen_bytes: int = 0
+    _left_bytes: int = 0
 
     def __enter__(self) -> Self:
         self._freezer = freezer.create(self.name)
@@ -115,6 +120,12 @@ class SlicedRun:
             self.halt(False)
         if self._freezer is not None:
             self._freezer.end()
+
+    @property
+    def left_share(self) -> float | None:
+        """The share of its writes that reached the disks in the slices of others. None if it wrote too little."""
+        written_bytes = self._frozen_bytes - self._began_bytes
+        return self._left_bytes / written_bytes if written_bytes >= LEAST_BYTES else None
 
     @property
     def is_over(self) -> bool:
@@ -153,7 +164,7 @@ class SlicedRun:
 
     def slice(self, length_s: float) -> None:
         """Let the tool run for ``length_s``, or until it ends."""
-        self.left_bytes += max(0, written_bytes(self.devices) - self._frozen_bytes)
+        self._left_bytes += max(0, written_bytes(self.devices) - self._frozen_bytes)
         self.halt(False)
         began_s = time.monotonic()
         self._group.thaw()
@@ -165,8 +176,7 @@ class SlicedRun:
         began_s = self.worked_s if self.worked_s is not None else self._running.began_s
         return Timeline(
             worked_s=began_s, ended_s=self._running.ended_s or time.monotonic(), ran=tuple(self.ran),
-            left_bytes=self.left_bytes, written_bytes=max(0, self._frozen_bytes - self._began_bytes),
-            flushed=self.drain is not None, said=tuple(self.said),
+            left_share=self.left_share, flushed=self.drain is not None, said=tuple(self.said),
         )  # fmt: skip
 
     def _stop(self, began_s: float) -> None:
@@ -221,11 +231,15 @@ class SlicedRun:
         return self.running
 
 
-def take_turns(turns: Sequence[SlicedRun], *, slice_s: float, seed: int) -> None:
+def take_turns(turns: Sequence[SlicedRun], *, slice_s: float, seed: int, left_most: float = inf) -> None:
     """Run all tools to their ends, one at a time, each for ``slice_s`` at once. A tool that fails has an ``error``.
 
     They start in the order given, at the same time, and each is frozen as soon as it works, so that their clocks begin
-    together. ``seed``: of the order of the slices.
+    together. ``seed``: of the order of the slices. ``left_most``: the greatest share of what a tool writes that may
+    reach its disks while it is frozen.
+
+    Raises:
+        WorkLeftError: It was more, after ``LEAST_SLICES`` slices of each. All tools still run or are frozen.
     """
     drawn = random.Random(f"{seed}:slices")  # noqa: S311 - an order, no secret
     with priority.timely():  # else slices last as long as other programs keep the CPU
@@ -238,6 +252,11 @@ def take_turns(turns: Sequence[SlicedRun], *, slice_s: float, seed: int) -> None
             for turn in (*order, *reversed(order)):
                 if not turn.is_over:
                     _guarded(turn, lambda turn=turn: turn.slice(slice_s))  # type: ignore[misc]
+            sound = [turn for turn in turns if turn.error is None]
+            if all(len(turn.ran) > LEAST_SLICES for turn in sound) and (
+                leaving := [turn.stack for turn in sound if (turn.left_share or 0.0) > left_most]
+            ):
+                raise WorkLeftError(leaving)
         for turn in turns:
             _guarded(turn, lambda turn=turn: turn.halt(False))  # type: ignore[misc]
 

@@ -151,7 +151,7 @@ LEFT_MOST = 0.05
     hint="measure without slices: slices: off",
 )
 def left_work(facts: TrialFacts) -> Issues:
-    """Without a flush, the round has run once more with one (``campaign.sliced_rounds``)."""
+    """Without a flush, the round has begun again with one (``campaign.sliced_rounds``)."""
     share = facts.work.left_share
     if share is not None and share > LEFT_MOST:
         yield Issue(
