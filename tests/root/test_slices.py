@@ -105,7 +105,7 @@ TOOLS: dict[str, tuple[dict[str, Any], Callable[[TrialRecord], float]]] = {
         lambda record: operations(record) / figure(record, "ops_rate"),
     ),
     "bonnie": (
-        {"size": "160m", "chunk": "512", "ram": "0", "files": 0, "seeks": 0, "fast": True},
+        {"size": "160m", "bs": "512", "ram": "0", "files": 0, "seeks": 0, "fast": True},
         lambda record: (160 << 20) / figure(record, "write_bandwidth"),
     ),
     "iozone": (

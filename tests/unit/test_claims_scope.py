@@ -13,6 +13,8 @@ from fslab.claims.model import ClaimAnswer, ClaimVerdict
 from fslab.claims.scope import GUEST_MEMORY, Scope
 from fslab.claims.trials import Trials
 from fslab.machine.kinds import DEFAULT_MEMORY
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.workloads import REGISTRY as WORKLOADS
 
 XFS, EXT4, BTRFS = cell("xfs"), cell("ext4"), cell("btrfs")
 JOURNAL, NODATACOW = cell("ext4", mount="data=journal"), cell("btrfs", mount="nodatacow")
@@ -58,3 +60,11 @@ def test_where_nothing_is_left_out_what_was_compared_is_reported() -> None:
 def test_the_memory_of_a_guest_is_that_of_its_machine() -> None:
     """Claims do not import machines."""
     assert GUEST_MEMORY == DEFAULT_MEMORY
+
+
+def test_no_parameter_of_a_tool_hides_an_option_of_a_layout() -> None:
+    """A condition such as ``chunk=64k`` would mean the tool's, and the cells with other chunks would be left out."""
+    options = {name for each in LAYOUTS.names() for name in LAYOUTS.get(each).Options.model_fields}
+    assert {"chunk", "disks"} <= options
+    hidden = {each: options & set(WORKLOADS.get(each).Parameters.model_fields) for each in WORKLOADS.names()}
+    assert {tool: names for tool, names in hidden.items() if names} == {}

@@ -128,7 +128,7 @@ def test_bonnie_says_when_each_test_begins_and_ends() -> None:
     )
     golden = Path(__file__).parents[1] / "golden/bonnie-2.00a/fsync.stdout"
     bonnie = REGISTRY.get("bonnie")
-    raw = {"size": "512m", "chunk": "8k", "ram": "0", "seeks": 4096, "files": 0}
+    raw = {"size": "512m", "bs": "8k", "ram": "0", "seeks": 4096, "files": 0}
     parameters = bonnie.parse_parameters(raw)
     figures = golden.read_text().replace("+++++", "1000")  # all tests were long enough
     output = ToolOutput(stdout=figures, stderr=said, duration_s=1.0)

@@ -29,7 +29,7 @@ def reading(name: str, **raw: Any) -> Reading:
 def test_figures_are_where_bonnie_puts_them() -> None:
     found = reading(
         "all",
-        **{"size": "1g", "chunk": "64k", "files": 16384, "max-size": "4k", "min-size": "4k", "dirs": 10},
+        **{"size": "1g", "bs": "64k", "files": 16384, "max-size": "4k", "min-size": "4k", "dirs": 10},
     )
     assert found.metrics["write_bandwidth"] == 140366 * 1024
     assert (found.metrics["write_cpu"], found.metrics["write_latency_max"]) == (3.0, 11991e3)
@@ -48,7 +48,7 @@ def test_figures_are_where_bonnie_puts_them() -> None:
 def test_what_was_too_fast_to_time_is_unknown_and_said() -> None:
     found = reading(
         "all",
-        **{"size": "1g", "chunk": "64k", "files": 16384, "max-size": "4k", "min-size": "4k", "dirs": 10},
+        **{"size": "1g", "bs": "64k", "files": 16384, "max-size": "4k", "min-size": "4k", "dirs": 10},
     )
     assert found.metrics["read_bandwidth"] is None
     assert found.metrics["read_cpu"] is None
@@ -65,7 +65,7 @@ def test_what_was_too_fast_to_time_is_unknown_and_said() -> None:
 
 
 def test_fsync_of_each_file() -> None:
-    found = reading("fsync", size="512m", chunk="8k", seeks=4096, files=102400, dirs=1000, fsync=True)
+    found = reading("fsync", size="512m", bs="8k", seeks=4096, files=102400, dirs=1000, fsync=True)
     assert found.metrics["seq_create_rate"] == 1970.0
     assert found.metrics["seq_stat_rate"] is None
     assert found.metrics["seq_delete_rate"] == 2060.0
@@ -146,7 +146,7 @@ def test_commands_of_the_striping_study(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_commands_of_the_rest() -> None:
-    given = {"size": "64m", "chunk": "1m", "seeks": 0, "direct": True, "fsync": True}
+    given = {"size": "64m", "bs": "1m", "seeks": 0, "direct": True, "fsync": True}
     run = " ".join(BONNIE.commands(BONNIE.parse_parameters(given), JOB).run)
     assert run.endswith("-r 0 -s 64:1048576:0:5 -n 0 -f -b -D -z 8")
     small = {"files": 1024, "max-size": "8k", "min-size": "1k"}
@@ -182,8 +182,8 @@ def test_headlines(raw: dict[str, Any], headline: tuple[str, ...]) -> None:
     [
         ({}, "nothing to do"),
         ({"size": "1500k"}, "whole number of MiB"),
-        ({"size": "1g", "chunk": "12k"}, "power of two"),
-        ({"size": "1g", "chunk": "128"}, "power of two"),
+        ({"size": "1g", "bs": "12k"}, "power of two"),
+        ({"size": "1g", "bs": "128"}, "power of two"),
         ({"size": "1g", "ram": "1g"}, "at least twice 'ram'"),
         ({"size": "1g", "dirs": 2}, "'dirs' has no effect without files"),
         ({"files": 1024, "direct": True}, "'direct' has no effect without size"),
@@ -217,7 +217,7 @@ def test_each_test_of_files_says_when_it_begins_and_ends() -> None:
         for test in ("Create", "Stat", "Delete")
     )
     output = ToolOutput(stdout=(GOLDEN / "all.stdout").read_text(), stderr=said, duration_s=9.0)
-    raw = {"size": "1g", "chunk": "64k", "files": 16384, "max-size": "4k", "min-size": "4k", "dirs": 10}
+    raw = {"size": "1g", "bs": "64k", "files": 16384, "max-size": "4k", "min-size": "4k", "dirs": 10}
     found = read(BONNIE, BONNIE.parse_parameters(raw), output)
     begin, end = found.marks["seq_create"]
     assert said[:begin].endswith("Create files in sequential order...")

@@ -20,7 +20,7 @@ class BonnieParameters(Parameters):
     """
 
     size: Size = Field("0", description="-s: size of the large file, in whole MiB; 0: no large file")
-    chunk: Size = Field(
+    bs: Size = Field(
         "8k", description="-s: bytes of each read and write of the large file: a power of two, 256 to 1m"
     )
     seeks: int = Field(
@@ -59,7 +59,7 @@ class BonnieParameters(Parameters):
             raise ValueError(f"'{value}' is not a whole number of MiB, such as 512m")
         return value
 
-    @field_validator("chunk")
+    @field_validator("bs")
     @classmethod
     def _power_of_two(cls, value: str) -> str:
         size = parse_size(value)
@@ -88,7 +88,7 @@ class BonnieParameters(Parameters):
     def _fits(self) -> Self:
         if not self.size_bytes and not self.files:
             raise ValueError("nothing to do: give 'size', 'files' or both")
-        useless: tuple[str, ...] = () if self.size_bytes else ("chunk", "seeks", "seekers", "fast", "direct")
+        useless: tuple[str, ...] = () if self.size_bytes else ("bs", "seeks", "seekers", "fast", "direct")
         useless += () if self.files else ("max_size", "min_size", "dirs")
         for name in useless:
             if name in self.model_fields_set:

@@ -84,7 +84,7 @@ class Bonnie(Workload[BonnieParameters]):
         """Return one bonnie++ command. It refuses to run as root without ``-u root``, which other users cannot give."""
         size = f"{parameters.size_bytes // MIB}"
         if parameters.size_bytes:
-            size += f":{parse_size(parameters.chunk)}:{parameters.seeks}:{parameters.seekers}"
+            size += f":{parse_size(parameters.bs)}:{parameters.seeks}:{parameters.seekers}"
         files = f"{parameters.files // FILES_UNIT}"
         if parameters.files:
             files += f":{parse_size(parameters.max_size)}:{parse_size(parameters.min_size)}:{parameters.dirs}"
@@ -166,7 +166,7 @@ class Bonnie(Workload[BonnieParameters]):
             writes=True,
             direct=False,
             reads_back=large,
-            request_bytes=(parse_size(parameters.chunk),) if large else (),
+            request_bytes=(parse_size(parameters.bs),) if large else (),
             parallel=parameters.seekers if large and parameters.seeks else 1,
             working_set_bytes=parameters.size_bytes + parameters.files * parse_size(parameters.max_size),
             files=parameters.files + large,
