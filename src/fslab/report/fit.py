@@ -37,7 +37,7 @@ def wrapped(text: str, width: int, *, style: str = "", hang: int | None = None) 
 
 
 def with_hint(what: str, hint: str | None, width: int, *, most: int = 2) -> str:
-    """Return ``what → hint`` on as few lines as possible, with as many clauses of the hint as fit there.
+    """Return ``what → hint``, with as many clauses of the hint as fit on ``most`` lines.
 
     If not even one clause fits on ``most`` lines, the hint is omitted.
     """
@@ -47,7 +47,7 @@ def with_hint(what: str, hint: str | None, width: int, *, most: int = 2) -> str:
 
 
 def fitted(text: str, width: int, *, most: int = 2) -> str:
-    """Return a text on as few lines as possible, with as many clauses as fit there.
+    """Return a text, with as many clauses as fit on ``most`` lines.
 
     If not even one clause fits on ``most`` lines, as many words as fit.
     """
@@ -77,12 +77,8 @@ def _that_may_fit(text: str, width: int, most: int) -> str:
 
 
 def _first(candidates: Sequence[str], width: int, most: int) -> str | None:
-    """Return the first candidate with the fewest lines; None if all need more than ``most`` lines."""
-    for allowed in range(1, most + 1):
-        for each in candidates:
-            if len(lines_of(each, width)) <= allowed:
-                return each
-    return None
+    """Return the first candidate that fits on ``most`` lines; None if all need more."""
+    return next((each for each in candidates if len(lines_of(each, width)) <= most), None)
 
 
 def _shorter(text: str) -> list[str]:
