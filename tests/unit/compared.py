@@ -8,6 +8,7 @@ from typing import Any
 
 from fslab.analysis.campaign_comparison import Results, compare_results
 from fslab.analysis.campaign_comparison_model import CampaignComparison
+from fslab.analysis.matching import MatchedBy
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Metric, Provenance, Status, TrialRecord, Value
 from fslab.units import Direction, Unit
@@ -55,6 +56,13 @@ def metrics_of(workload: WorkloadSpec) -> tuple[Metric, ...]:
     return (CLAT,) if workload.name == "sync" else (IOPS,)
 
 
-def compared(a: Sequence[TrialRecord], b: Sequence[TrialRecord], **more: Any) -> CampaignComparison:
+def compared(
+    a: Sequence[TrialRecord], b: Sequence[TrialRecord], *, paired: bool = False, **more: Any
+) -> CampaignComparison:
+    """Compare two campaigns; ``paired``: two parts of one campaign, by workload."""
     sides = (Results.of_trials("A", list(a)), Results.of_trials("B", list(b)))
+    if paired:
+        whole = Results.of_trials("", [*a, *b])
+        sides = (whole.only(sides[0].cells, "A"), whole.only(sides[1].cells, "B"))
+        more["by"] = MatchedBy.WORKLOAD
     return compare_results(*sides, **{"metrics_of": metrics_of, **more})

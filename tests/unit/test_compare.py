@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import io
+import random
 import re
-from math import sqrt
+from math import exp, sqrt
 
 import pytest
 from rich.console import Console
-from tests.unit.compared import CLAT, around, cell, compared, metrics_of, trials
+from tests.unit.compared import CLAT, IOPS, around, cell, compared, metrics_of, trials
 
 from fslab.analysis.campaign_comparison import Results, compare_results
 from fslab.analysis.campaign_comparison_model import CampaignComparison
+from fslab.analysis.groups import groups
 from fslab.analysis.matching import MatchedBy
+from fslab.analysis.noise import CampaignNoise
+from fslab.analysis.rows import answers_of_row
 from fslab.answers.model import Verdict
 from fslab.record import Severity, ValidityWarning
 from fslab.report import campaign_comparison_terminal
+from fslab.stopping_rule import StoppingRule
 
 
 class TestLines:
@@ -89,8 +94,39 @@ class TestLines:
             [value * step for value, step in zip(drift, (1.0, 1.01, 0.99, 1.0, 1.01, 0.99), strict=True)],
         )
         b = trials(xfs, [value * 0.9 for value in drift])
-        assert compared(a, b, by=MatchedBy.WORKLOAD, paired=True).lines[0].answer.verdict is Verdict.SMALLER
+        assert compared(a, b, paired=True).lines[0].answer.verdict is Verdict.SMALLER
         assert compared(a, b, by=MatchedBy.WORKLOAD).lines[0].answer.verdict is Verdict.OPEN
+
+    def test_two_stacks_of_a_campaign_have_the_interval_of_the_row(self) -> None:
+        """Three blocks of 24 cells: the noise of the other cells narrows the interval of each comparison."""
+        rng, names = random.Random(4), ("ext4", "xfs", "btrfs")
+        records = [
+            trial
+            for number in range(8)
+            for name in names
+            for trial in trials(cell(name, f"w{number}"), [100 * exp(rng.gauss(0, 0.02)) for _ in range(3)])
+        ]
+        whole = Results.of_trials("", records)
+        ext4, xfs = (
+            whole.only([each for each in whole.cells if each.stack.name == name], name) for name in names[:2]
+        )
+        found = compare_results(ext4, xfs, by=MatchedBy.WORKLOAD, metrics_of=metrics_of)
+        noise = CampaignNoise(trials=records)
+        of_rows = []
+        for group in groups(whole.cells, records):
+            row = answers_of_row(group, IOPS, StoppingRule(trials=3), noise=noise, same={})
+            of_rows += [
+                each.inverted()
+                for each in row.answers
+                if {each.over, each.under} == {ext4.cells[0].stack_id, xfs.cells[0].stack_id}
+            ]
+        for line, answer in zip(found.lines, of_rows, strict=True):
+            assert (line.answer.method, answer.method) == ("moderated_t", "moderated_t")
+            assert line.answer.interval is not None
+            assert answer.interval is not None
+            assert (line.answer.interval.low, line.answer.interval.high) == pytest.approx(
+                (answer.interval.low, answer.interval.high)
+            )
 
     def test_means_keep_directions_and_block_sizes_apart(self) -> None:
         made = [cell(workload=f"w{n}-{bs}", bs=bs) for bs in ("4k", "1m") for n in (1, 2)]
@@ -121,7 +157,7 @@ class TestLines:
             b += trials(
                 cell("xfs", work), [level * 1.05 * step for level, step in zip(drift, noise, strict=True)]
             )
-        (mean,) = compared(a, b, by=MatchedBy.WORKLOAD, paired=True).means
+        (mean,) = compared(a, b, paired=True).means
         assert mean.interval is not None
         assert 1.03 < mean.interval.low < 1.05 < mean.interval.high < 1.07
         assert mean.interval.coverage >= 0.95
@@ -161,14 +197,17 @@ medians of the usable trials (± half their range, if the terminal is wide
 
 def test_a_ratio_far_from_the_quotient_of_the_medians_is_explained() -> None:
     """The quotients of the blocks, 1.2, 1.3, 2.19, 2.22 and 2.25, have the geometric mean 1.76, but the median 2.19."""
-    one = cell()
-    first, second = trials(one, [100.0] * 5), trials(one, [120.0, 130.0, 219.0, 222.0, 225.0], "b")
+    one, other = cell(), cell("xfs")
+    first, second = trials(one, [100.0] * 5), trials(other, [120.0, 130.0, 219.0, 222.0, 225.0])
     found = compared(first, second, paired=True)
     (line,) = found.lines
     assert line.answer.ratio == pytest.approx(1.76, abs=0.01)
     assert line.answer.of_medians == pytest.approx(2.19)
     told = " ".join(shown(found).split())
-    assert "ratios are computed block by block: the quotient of the medians is 2.19 (rand-4k on ext4" in told
+    assert (
+        "ratios are computed block by block: the quotient of the medians is 2.19 (rand-4k on ext4 → xfs"
+        in told
+    )
     near = compared(trials(one, around(100)), trials(one, around(200), "b"))
     assert "quotient of the medians" not in shown(near)
 

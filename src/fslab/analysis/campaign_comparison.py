@@ -32,6 +32,7 @@ from fslab.units import Direction, Unit
 class Results:
     """One of two sets of results: trials, and the planned cells (those of the trials, if the plan is unknown).
 
+    ``noise``: of the whole campaign, also of cells that are not compared; the same object in all parts of a campaign.
     ``machine``: facts of the campaign, used if there is no trial. ``looks``: schedule of the interim analyses if trials
     were repeated until the ranking was clear. ``several``: the set consists of several campaigns, each counted once.
     """
@@ -39,6 +40,7 @@ class Results:
     name: str
     trials: tuple[TrialRecord, ...]
     cells: tuple[Cell, ...]
+    noise: CampaignNoise
     study: str | None = None
     machine: dict[str, Any] | None = None
     looks: Looks | None = None
@@ -46,9 +48,10 @@ class Results:
 
     @classmethod
     def of_campaign(cls, campaign: MeasuredCampaign, trials: Iterable[TrialRecord]) -> Results:
+        kept = tuple(trials)
         return cls(
-            name=campaign.name or campaign.id, trials=tuple(trials), cells=campaign.cells, study=campaign.study_id,
-            machine=campaign.machine, looks=looks_of(campaign.stopping),
+            name=campaign.name or campaign.id, trials=kept, cells=campaign.cells, noise=CampaignNoise(trials=kept),
+            study=campaign.study_id, machine=campaign.machine, looks=looks_of(campaign.stopping),
         )  # fmt: skip
 
     @classmethod
@@ -57,7 +60,7 @@ class Results:
         cells = {trial.cell.id: trial.cell for trial in trials}
         # Trials are in the random order of their first block: sort the cells so that a reader can find them.
         ordered = sorted(cells.values(), key=lambda cell: (cell.workload.name, cell.cache, cell.stack.name))
-        return cls(name=name, trials=tuple(trials), cells=tuple(ordered))
+        return cls(name=name, trials=tuple(trials), cells=tuple(ordered), noise=CampaignNoise(trials=trials))
 
     @classmethod
     def of_several(cls, name: str, parts: Sequence[Results]) -> Results:
@@ -74,12 +77,12 @@ class Results:
                 trial if cells[trial.cell.id] is trial.cell else trial.model_copy(update={"cell": cells[trial.cell.id]})
                 for part in parts for trial in part.trials
             ),
-            cells=tuple({cell.id: cell for cell in cells.values()}.values()),
+            cells=tuple({cell.id: cell for cell in cells.values()}.values()), noise=CampaignNoise(trials=()),
             study=studies.pop() if len(studies) == 1 else None, machine=parts[0].machine, several=True,
         )  # fmt: skip
 
     def only(self, cells: Collection[Cell], name: str) -> Results:
-        """Return the results of these cells only."""
+        """Return the results of these cells only. Two parts of one campaign are compared by blocks."""
         kept = {cell.id for cell in cells}
         return replace(
             self,
@@ -94,7 +97,6 @@ def compare_results(
     b: Results,
     *,
     by: MatchedBy = MatchedBy.STACK,
-    paired: bool = False,
     allowed: Collection[str] = (),
     metrics: Collection[str] = (),
     metrics_of: MetricsOf = headline_metrics,
@@ -102,16 +104,14 @@ def compare_results(
 ) -> CampaignComparison:
     """Compare B with A: one line for each headline metric (or each of ``metrics``) of each cell that both have.
 
-    ``paired``: the blocks of both were measured side by side. ``allowed``: names of facts and of groups of facts that
-    may differ. ``margin``: smallest difference of interest, as a share; by default that of
-    studies.
+    ``allowed``: names of facts and of groups of facts that may differ. ``margin``: smallest difference of interest, as
+    a share; by default that of studies.
     """
     matched = match(a.cells, b.cells, by)
     own_a, own_b = by_cell(a.trials), by_cell(b.trials)
     figures_a, figures_b = figures_by_workload(a.trials), figures_by_workload(b.trials)
     several = a.several or b.several
-    paired = paired and not several
-    prior_of = _priors(a, b, several=several, paired=paired)
+    paired = a.noise is b.noise and not several
     asked = []
     for partners in matched.partners:
         trials = (own_a.get(partners.a.id, ()), own_b.get(partners.b.id, ()))
@@ -121,7 +121,7 @@ def compare_results(
                 partners,
                 metric,
                 trials,
-                prior_of(partners, metric.name),
+                _prior(a, b, partners, metric.name, paired=paired),
                 several=several,
                 paired=paired,
                 margin=margin,
@@ -182,17 +182,11 @@ def figures_by_workload(trials: Iterable[TrialRecord]) -> dict[Hashable, dict[st
     return found
 
 
-def _priors(
-    a: Results, b: Results, *, several: bool, paired: bool
-) -> Callable[[Partners, str], NoisePrior | None]:
-    """Return a function that gives what the other trials show of the noise of a comparison, for a metric."""
-    if several:
-        return lambda *_: None
+def _prior(a: Results, b: Results, partners: Partners, metric: str, *, paired: bool) -> NoisePrior | None:
+    """Return what the other trials of the campaigns show of the noise of a comparison."""
     if paired:
-        own = CampaignNoise(trials=[*a.trials, *b.trials])
-        return lambda partners, metric: own.prior(metric, [(partners.b, 1.0), (partners.a, -1.0)])
-    first, second = CampaignNoise(trials=a.trials), CampaignNoise(trials=b.trials)
-    return lambda _, metric: first.between(second, metric)
+        return a.noise.prior(metric, [(partners.b, 1.0), (partners.a, -1.0)])
+    return a.noise.between(b.noise, metric)
 
 
 def _line(

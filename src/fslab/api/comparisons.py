@@ -67,7 +67,7 @@ def compare(
     # Within one campaign, facts may differ: they are part of the comparison.
     allowed = [ALL] if force or same else [*differing, *(["kernel"] if len(kernels) == 2 else [])]
     found = campaign_comparison.compare_results(
-        left, right, by=by, paired=same, allowed=allowed, metrics=metrics, margin=margin
+        left, right, by=by, allowed=allowed, metrics=metrics, margin=margin
     )
     if not found.lines:
         raise UsageError(
