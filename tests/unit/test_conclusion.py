@@ -287,6 +287,24 @@ def test_what_is_invalid_says_how_many_at_any_width(width: int) -> None:
     assert "! 1 of 10 trials is invalid" in text
 
 
+def test_a_failure_says_what_the_kernel_said_and_there_is_no_table_without_rows() -> None:
+    planned = cells((EXT4,), RANDOM)
+    command = "mount -t ext4 -o defaults /dev/loop1 /run/fslab/20261128-151928-577c/mnt"
+    why = "mount exited 32: the kernel logged: EXT4-fs (loop1): cannot be mounted without CONFIG_UNICODE"
+    failed = [
+        each.model_copy(
+            update={"status": Status.FAILED, "failure": "mount", "error": f"{command}: {why}", "metrics": {}}
+        )
+        for each in measured(planned, {"ext4": 1.0}, blocks=1)
+    ]
+    _, *lines = told(report(planned, failed, settings={"stopping": {"trials": 1}})).splitlines()
+    text = " ".join(" ".join(lines).split())
+    assert text.startswith("! 1 of 1 trials failed ")
+    assert text.split(" more: ")[0].endswith(f": mount: {why}")
+    assert command not in text
+    assert not any("median" in line for line in lines)
+
+
 def test_an_unfinished_campaign_comes_first() -> None:
     planned = cells((EXT4, XFS), RANDOM)
     found = report(

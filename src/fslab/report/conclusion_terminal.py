@@ -63,7 +63,7 @@ def parts(report: Report, conclusion: Conclusion, console: Console) -> Iterator[
         *(wrapped(line, width) for line in _to_do(report, conclusion)),
     ]
     room = SCREEN - sum(text.plain.count("\n") + 1 for text in (head, *legend, *verdict))
-    shown = [*_standings(standings, width, console, room - bool(conclusion.warnings))]
+    shown = list(_standings(standings, width, console, room - bool(conclusion.warnings))) if standings else []
     room -= sum(len(console.render_lines(part, pad=False)) for part in shown)
     yield head
     yield from shown

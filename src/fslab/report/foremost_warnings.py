@@ -1,5 +1,6 @@
 """The most important warnings of a report, with what to do about each. Pure."""
 
+import re
 from collections.abc import Iterator, Sequence
 from math import expm1, log
 from statistics import median
@@ -15,6 +16,8 @@ from fslab.units import listed
 
 # Order of the warnings. Invalid and failed trials come first, because they are not compared.
 _STATES = {"invalid": ("is invalid", "are invalid"), "failed": ("failed", "failed")}
+# The command of a failed step is long, and what it says comes last.
+_COMMAND = re.compile(r"^([^:]*: ).*?: (?=\S+ (?:exited|was ended by signal) \d)")
 _WEIGHTS = {"invalid": 0, "failed": 1, "warning": 2, "unknown": 3, "unsupported": 4}
 
 
@@ -136,7 +139,7 @@ def important(note: Note, stored: int) -> ConclusionWarning:
     where = _where(note)
     if note.severity in _STATES and note.trials:
         place = f" ({where})" if where else ""
-        why = text.removeprefix("failed, ").removeprefix("invalid: ")
+        why = _COMMAND.sub(r"\1", text.removeprefix("failed, ").removeprefix("invalid: "))
         what = f"{note.trials} of {stored} trials {_STATES[note.severity][note.trials > 1]}{place}: {why}"
     else:
         place = f", {where}" if where else ""
