@@ -48,7 +48,7 @@ def test_what_scatters_more_than_chance_is_taken_as_it_scatters() -> None:
 def test_independent_samples_that_resemble_the_ones_before_have_a_wider_interval() -> None:
     a, b = {block: 10 + block % 2 for block in range(20)}, {block: 5 + block % 2 for block in range(20)}
     plain = compare_counts(a, b, paired=False)
-    wide = compare_counts(a, b, paired=False, common=CommonCorrelation(lag1=0.5, values=200))
+    wide = compare_counts(a, b, paired=False, common=(CommonCorrelation(lag1=0.5, values=200),) * 2)
     assert plain.widening == 1
     assert wide.widening > 3**0.5
     assert plain.more_interval is not None

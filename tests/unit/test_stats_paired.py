@@ -98,6 +98,13 @@ def test_too_few_common_blocks_fall_back_on_the_unpaired() -> None:
     assert found.method is ComparisonMethod.RANK_SUM
     assert found.interval == compare_ratio([*a.values()], [*b.values()]).interval
     assert (found.n_a, found.n_b, found.needed) == (5, 5, 3)
+    # Block effects do not cancel: what counts is how much the values themselves resemble the ones before.
+    both = CommonCorrelation(lag1=0.5, values=200), CommonCorrelation(lag1=0.0, values=200)
+    prior = NoisePrior(variance=1e-4, freedom=9.0, most=90.0, correlation=both[1], alone=both)
+    wider = compare_blocks(a, b, prior=prior)
+    assert wider.interval == compare_ratio([*a.values()], [*b.values()], common=both).interval
+    assert wider.correlation_known
+    assert wider.widening > found.widening
 
 
 def test_two_blocks_are_too_few() -> None:

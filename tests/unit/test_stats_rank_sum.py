@@ -172,7 +172,7 @@ def test_stated_coverage_is_the_simulated_one() -> None:
 
 def test_a_widened_interval_agrees_with_its_test() -> None:
     """Also where sides are of unequal size, so that Welch's interval counts too."""
-    generator, common = random.Random(4), CommonCorrelation(lag1=0.5, values=200)
+    generator, common = random.Random(4), (CommonCorrelation(lag1=0.5, values=200),) * 2
     shown = 0
     for size in (8, 20):
         for _ in range(200):

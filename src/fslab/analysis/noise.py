@@ -6,7 +6,7 @@ such a figure varies (``stats.moderation``). This module does not decide which c
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log
 
 from fslab.analysis.groups import Group
@@ -51,7 +51,9 @@ class CampaignNoise:
             self._fitted[metric] = self._fit(metric)
         known = [(self._fitted[metric].get(_key(cell)), weight) for cell, weight in weights]
         found = [prior.times(weight * weight) for prior, weight in known if prior is not None]
-        return NoisePrior.of_sum(found) if len(found) == len(known) else None
+        prior = NoisePrior.of_sum(found) if len(found) == len(known) else None
+        own = self._correlation(metric)
+        return prior and replace(prior, alone=(own, own))
 
     def of_stacks(self, group: Group, metric: str) -> Callable[[str, str], NoisePrior | None]:
         """Return a function that gives the prior of a comparison of two stacks (ids) of a group."""

@@ -115,7 +115,7 @@ def estimate(
     ``among``: the number of questions of its family.
     """
     over, under = question.over, question.under
-    common = None if question.prior is None else question.prior.correlation
+    common = (None, None) if question.prior is None else question.prior.alone
     at_look = None if looks is None or not question.paired else replace(looks, coverage=coverage)
     if question.counts and not all([*over.values(), *under.values()]):
         amounts = question.unit is not Unit.COUNT

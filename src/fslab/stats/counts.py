@@ -8,7 +8,7 @@ from math import hypot, sqrt
 
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
-from fslab.stats.noise_prior import CommonCorrelation
+from fslab.stats.noise_prior import Correlations
 from fslab.stats.paired import PAIRS_LEAST, in_order
 from fslab.stats.rank_sum import widening_of_two
 from fslab.stats.ratio_estimate import (
@@ -29,7 +29,7 @@ def compare_counts(
     coverage: float = 0.95,
     paired: bool = True,
     amounts: bool = False,
-    common: CommonCorrelation | None = None,
+    common: Correlations = (None, None),
 ) -> RatioEstimate:
     """Return the difference a − b of the mean counts, in ``more``; if ``paired``, from the blocks that both have.
 
@@ -41,7 +41,7 @@ def compare_counts(
     the values are no counts, but what events took, such as seconds: one event is taken as the mean of the values that
     are not 0, so that the units do not matter. ``needed`` is 3, as for ratios. Values that are negative or not finite
     have no difference. The interval of independent samples is wider if values resemble the ones before, as they or
-    other cells (``common``) show.
+    other cells of both sides (``common``) show.
     """
     problem = invalid_samples([*a.values()], [*b.values()])
     if problem not in {None, Reason.NOT_POSITIVE} or min([*a.values(), *b.values()], default=-1) < 0:
@@ -56,7 +56,7 @@ def compare_counts(
         return no_ratio(len(a), len(b), Reason.NO_EVENTS, PAIRS_LEAST, coverage)
     (mean_a, error_a), (mean_b, error_b) = (mean_and_error([*each.values()]) for each in (a, b))
     factor = 1.0 if paired else widening_of_two(in_order(a), in_order(b), common)
-    tentative = not paired and not is_correlation_known(size, common)
+    tentative = not paired and not is_correlation_known(size, *common)
     spread = mean_and_error([a[block] - b[block] for block in a])[1] if paired else hypot(error_a, error_b)
     difference = mean_a - mean_b
     seen = [value for value in (*a.values(), *b.values()) if value]

@@ -22,6 +22,9 @@ class CommonCorrelation:
         return self.values >= KNOWN_LEAST
 
 
+Correlations = tuple[CommonCorrelation | None, CommonCorrelation | None]  # of both sides; None: unknown
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NoisePrior:
     """The ``variance``, suggested by other cells, of a difference of logarithms in one block.
@@ -29,8 +32,8 @@ class NoisePrior:
     It counts as ``freedom`` degrees of freedom (may be infinite). Together with a comparison's own degrees of freedom,
     these are at most ``most``, the number of all cells of the group together. The prior counts in full if at least one
     in ``among`` comparisons would have such a large variance. It counts less for a larger variance, whose cell may
-    differ from the others. Without any degree of freedom, only ``correlation`` is known: the autocorrelation that other
-    cells suggest.
+    differ from the others. Without any degree of freedom, only autocorrelations are known: ``correlation`` of
+    differences by block, and ``alone`` of the values of each side, which matters where they have no blocks in common.
     """
 
     variance: float
@@ -38,6 +41,7 @@ class NoisePrior:
     most: float
     among: int = 4
     correlation: CommonCorrelation | None = None
+    alone: Correlations = (None, None)
 
     def times(self, factor: float) -> "NoisePrior":
         """Return the prior of a difference whose variance is ``factor`` times as large."""
@@ -58,12 +62,12 @@ class NoisePrior:
 
 
 def of_two_campaigns(one: CommonCorrelation | None, other: CommonCorrelation | None) -> NoisePrior | None:
-    """Return the prior of a comparison without common blocks, of which only the autocorrelation is known: the larger
-    one of both campaigns. None if either has too few blocks to show it."""
+    """Return the prior of a comparison without common blocks, of which only the autocorrelation of each side is
+    known. None if either has too few blocks to show it."""
     if one is None or other is None:
         return None
     known = CommonCorrelation(lag1=max(one.lag1, other.lag1), values=min(one.values, other.values))
-    return NoisePrior(variance=1.0, freedom=0.0, most=0.0, correlation=known)
+    return NoisePrior(variance=1.0, freedom=0.0, most=0.0, alone=(known, known))
 
 
 def fit_correlation(cells: Sequence[Mapping[int, float]]) -> CommonCorrelation | None:

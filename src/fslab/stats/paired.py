@@ -69,7 +69,10 @@ def compare_blocks(
         return _located(differences, coverage, ranks=True, prior=prior)
     if len(differences) >= PAIRS_LEAST and not tied:
         return _located(differences, coverage, ranks=False, prior=prior)
-    unpaired = compare_ratio(*(in_order(each) for each in (a, b)), coverage=coverage)
+    # What slows whole blocks does not cancel here: the values themselves show how much trials resemble the ones before.
+    unpaired = compare_ratio(
+        in_order(a), in_order(b), coverage=coverage, common=(None, None) if prior is None else prior.alone
+    )
     needed = _signed_rank_needs(coverage) if tied else PAIRS_LEAST
     return dataclasses.replace(unpaired, needed=min(needed, unpaired.needed) if tied else needed)
 

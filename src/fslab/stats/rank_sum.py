@@ -10,7 +10,7 @@ from math import comb, hypot, isfinite, log, sqrt
 
 from fslab.stats import Reason
 from fslab.stats.interval import Interval, of_logarithms
-from fslab.stats.noise_prior import CommonCorrelation
+from fslab.stats.noise_prior import Correlations
 from fslab.stats.ratio_estimate import (
     CORRELATED,
     RatioEstimate,
@@ -22,7 +22,7 @@ from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_ta
 
 
 def compare_ratio(
-    a: Sequence[float], b: Sequence[float], *, coverage: float = 0.95, common: CommonCorrelation | None = None
+    a: Sequence[float], b: Sequence[float], *, coverage: float = 0.95, common: Correlations = (None, None)
 ) -> RatioEstimate:
     """Return the ratio a/b: Hodges–Lehmann estimate on logarithms, exact Mann–Whitney interval.
 
@@ -33,7 +33,8 @@ def compare_ratio(
     shows differences too often if the smaller one is noisier, so that the interval also contains Welch's (of the means
     of logarithms), and the p-value is the larger one. Sizes 4 and 4 are the smallest equal ones for 95 %; 5 and 5 give
     c = 3, 96.8 %. Values are in the order of their trials: where they resemble the ones before, as they themselves show
-    or those of other cells (``common``), both intervals are wider (:mod:`fslab.stats.autocorrelation`).
+    or those of other cells (``common``, of both sides), both intervals are wider
+    (:mod:`fslab.stats.autocorrelation`).
     Source: Hodges & Lehmann, Ann. Math. Statist. 34 (1963) 598; Hollander & Wolfe, *Nonparametric Statistical Methods*,
     2nd ed. 1999, sections 4.1–4.3; Welch, Biometrika 34 (1947) 28.
     """
@@ -44,7 +45,7 @@ def compare_ratio(
     quotients = sorted(x / y for x in a for y in b)
     ratio, cut = _geometric_median(quotients), _cut(len(a), len(b), coverage)
     logs = [log(value) for value in a], [log(value) for value in b]
-    known, factor = is_correlation_known(min(len(a), len(b)), common), widening_of_two(*logs, common)
+    known, factor = is_correlation_known(min(len(a), len(b)), *common), widening_of_two(*logs, common)
     means = None if len(a) == len(b) else _of_means(*logs, coverage, factor)
 
     def tested(widening: float) -> float:
@@ -68,14 +69,14 @@ def compare_ratio(
     )  # fmt: skip
 
 
-def widening_of_two(a: Sequence[float], b: Sequence[float], common: CommonCorrelation | None) -> float:
+def widening_of_two(a: Sequence[float], b: Sequence[float], common: Correlations) -> float:
     """Return how much wider the interval of the difference of two independent means must be, because neighbours in each
     series are correlated: at least 1."""
     import numpy as np  # takes long to load, and most commands compare nothing
 
     from fslab.stats.autocorrelation import widening
 
-    factors = [float(widening(np.array([each]), common)[0]) for each in (a, b)]
+    factors = [float(widening(np.array([own]), of)[0]) for own, of in zip((a, b), common, strict=True)]
     errors = [mean_and_error([*each])[1] for each in (a, b)]
     plain = hypot(*errors)
     if not isfinite(plain) or plain == 0:

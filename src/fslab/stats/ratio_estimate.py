@@ -103,10 +103,10 @@ class RatioEstimate:
         return of_logarithms(middle - half, middle + half, coverage=self.interval.coverage)
 
 
-def is_correlation_known(blocks: int, common: CommonCorrelation | None) -> bool:
-    """Return whether so many blocks, or the ``common`` values of all cells, show how much trials resemble the ones
-    before."""
-    return blocks >= INDEPENDENCE_LEAST or (common is not None and common.is_known)
+def is_correlation_known(blocks: int, *common: CommonCorrelation | None) -> bool:
+    """Return whether so many blocks, or the ``common`` values of all cells (of each side), show how much trials
+    resemble the ones before."""
+    return blocks >= INDEPENDENCE_LEAST or all(each is not None and each.is_known for each in common)
 
 
 def invalid_samples(a: Sequence[float], b: Sequence[float]) -> Reason | None:
