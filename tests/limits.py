@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 LIMIT_S = 300.0
 RUN_LIMIT_S = 3600.0
@@ -25,3 +28,9 @@ def wait_for(condition: Callable[[], object]) -> None:
         now = time.monotonic()
         assert now < deadline, "did not come about"
         time.sleep(min(max(0.02, 4 * (now - began)), 1))
+
+
+def ran(argv: Sequence[str | Path], **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, within LIMIT_S seconds. ``more``: of subprocess.run."""
+    fields = {"capture_output": True, "text": True, "timeout": LIMIT_S, "check": False, **more}
+    return subprocess.run(argv, **fields)  # noqa: PLW1510 - in the fields

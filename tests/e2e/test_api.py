@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.conftest import Fslab, example
-from tests.limits import LIMIT_S
+from tests.limits import LIMIT_S, ran
 
 import fslab as api
 from fslab.campaign.observer import Observer
@@ -41,10 +41,7 @@ def test_import_loads_nothing_and_every_public_name_is_there() -> None:
 def test_the_example_runs_and_its_results_can_be_read(fslab: Fslab) -> None:
     (fslab.cwd / "first.yaml").write_text(example("tutorial.md", "yaml"))
     (fslab.cwd / "first.py").write_text(example("tutorial-python.md", "python"))
-    done = subprocess.run(
-        [sys.executable, "first.py", "results.sqlite", *SMALL],
-        capture_output=True, text=True, cwd=fslab.cwd, timeout=LIMIT_S, check=False,
-    )  # fmt: skip
+    done = ran([sys.executable, "first.py", "results.sqlite", *SMALL], cwd=fslab.cwd)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("files on ext4 ") >= 3
     assert "4 cells, about" in done.stdout

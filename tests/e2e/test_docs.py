@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 import typer
 from tests.directories import once
 from tests.e2e.conftest import Fslab, example
+from tests.limits import ran
 
 from fslab.cli import app
 
@@ -51,9 +51,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
         environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "no_proxy": "*", "FSLAB_PLUGINS": "off"}
         if os.geteuid() == 0:  # in a network namespace without interfaces
             argv = ["unshare", "--net", *argv]
-        done = subprocess.run(
-            argv, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False, env=environment
-        )
+        done = ran(argv, cwd=ROOT, env=environment)
         assert done.returncode == 0, done.stderr
 
     return once(tmp_path_factory, worker_id, "site", build)

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests import fleet_lab
-from tests.limits import LIMIT_S, RUN_LIMIT_S, wait_for
+from tests.limits import LIMIT_S, RUN_LIMIT_S, ran, wait_for
 
 from fslab.fleet import execution
 from fslab.store.store import Store
@@ -140,7 +139,7 @@ except OSError:
 def heard(lab: fleet_lab.Lab, *certificate: Path) -> int:
     """Return how many bytes the scheduler first sends to a client with this certificate, or with none."""
     argv = fleet_lab.inside(lab.hub, sys.executable, "-c", PROBE, fleet_lab.HUB, *certificate)
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=LIMIT_S)
+    done = ran(argv, check=True)
     return int(done.stdout)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 from tests.directories import SESSION
-from tests.limits import LIMIT_S
+from tests.limits import ran
 
 # Alone: a new mount namespace keeps copies of the mounts of all tests that run at that time.
 pytestmark = [pytest.mark.root, pytest.mark.alone]
@@ -64,10 +63,10 @@ def test_a_link_can_do_nothing() -> None:
             options = f"lowerdir={directory},upperdir={upper},workdir={work}"
             steps += [f"mount -t overlay overlay -o '{options}' '{directory}'", f"chmod o+rx '{directory}'"]
         steps.append(f"exec '{sys.executable}' -c \"$1\"")
-        done = subprocess.run(
-            ["unshare", "--mount", "sh", "-euc", "\n".join(steps), "sh", PROGRAM], capture_output=True, text=True,
-            check=False, timeout=LIMIT_S, env={**os.environ, "FSLAB_RUNTIME_DIR": name, "SECRET": "x"},
-        )  # fmt: skip
+        done = ran(
+            ["unshare", "--mount", "sh", "-euc", "\n".join(steps), "sh", PROGRAM],
+            env={**os.environ, "FSLAB_RUNTIME_DIR": name, "SECRET": "x"},
+        )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["status"]["Uid"].split() == ["65534"] * 4

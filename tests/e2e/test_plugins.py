@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.e2e.conftest import Fslab
+from tests.limits import ran
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "tests/plugin"
@@ -41,7 +41,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     site = tmp_path / "site"
     offline = ["--offline", "--no-index", "--no-deps", "--no-config", "--cache-dir", str(tmp_path / "cache")]
     argv = [found, "pip", "install", *offline, "--python", sys.executable, "--target", str(site), str(SAMPLE)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+    done = ran(argv)
     assert done.returncode == 0, done.stderr
     monkeypatch.setenv("PYTHONPATH", str(site))
     return site

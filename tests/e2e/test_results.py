@@ -11,16 +11,17 @@ import signal
 import struct
 import subprocess
 import termios
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
+from tests import made
 from tests.e2e.conftest import FSLAB
-from tests.limits import LIMIT_S
+from tests.limits import LIMIT_S, ran
 
 from fslab.campaign import launch
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.cli import app, run
 from fslab.errors import InterruptedBySignal
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning, Value
@@ -73,9 +74,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("store") / "store.sqlite"
     with Store.open(str(file)) as opened:
         opened.create_campaign(
-            Campaign(
-                id="c", study_id="loop-vm", study_title="ext4, XFS and btrfs on loop devices", study_source="",
-                seed=1, cells=planned, trials=5, created=BEGUN, status=CampaignStatus.FINISHED,
+            made.campaign(
+                study_id="loop-vm", study_title="ext4, XFS and btrfs on loop devices", cells=planned,
+                status=CampaignStatus.FINISHED,
             )
         )  # fmt: skip
         for number, cell in enumerate(planned):
@@ -92,13 +93,10 @@ def trial(cell: Cell, number: int, block: int) -> TrialRecord:
         f"{kind}_bandwidth": Value(value=value * 4096, unit=Unit.BYTES_PER_SECOND),
     }
     failed = number == 7
-    return TrialRecord(
-        key=TrialKey(campaign="c", block=block, seed=block), cell=cell,
-        status=Status.FAILED if failed else Status.OK, failure="no_space" if failed else None,
-        error="fio exited 1: No space left on device" if failed else None, started=BEGUN + timedelta(seconds=block),
-        duration_s=1.0, metrics={} if failed else metrics,
-        validity=(WARNING,) if number % 5 == 0 and not failed else (),
-    )  # fmt: skip
+    if failed:
+        error = "fio exited 1: No space left on device"
+        return made.trial(block, cell, status=Status.FAILED, failure="no_space", error=error)
+    return made.trial(block, cell, metrics=metrics, validity=(WARNING,) if number % 5 == 0 else ())
 
 
 def on_terminal(store: Path, *options: str, **environment: str) -> str:
@@ -147,10 +145,11 @@ def test_without_colour_the_same_is_reported(store: Path) -> None:
 
 
 def test_a_pipe_gets_plain_text(store: Path) -> None:
-    done = subprocess.run(
-        [str(FSLAB), "results", "c", "--store", str(store)], capture_output=True, text=True, check=True,
+    done = ran(
+        [str(FSLAB), "results", "c", "--store", str(store)],
+        check=True,
         env={name: text for name, text in os.environ.items() if name not in {"COLUMNS", "FORCE_COLOR"}},
-    )  # fmt: skip
+    )
     assert "\x1b" not in done.stdout
     assert "\r" not in done.stdout
     assert max(map(cell_len, done.stdout.splitlines())) <= 80
@@ -161,7 +160,7 @@ def test_the_answer_fits_one_screen(store: Path) -> None:
     assert len(plain) <= 24
     assert max(map(cell_len, plain)) <= 80
     assert "Behind by up to: ext4-0" in " ".join(plain)
-    assert any("fslab results c --all" in line for line in plain)
+    assert any("fslab results c1 --all" in line for line in plain)
 
 
 def test_an_interrupted_run_shows_what_it_has(

@@ -8,16 +8,16 @@ import random
 import select
 import shutil
 import signal
-import subprocess
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.disk_server import BINARY
 from tests.e2e.conftest import FSLAB, Fslab, end
 from tests.hold import Hold, mark_of
 from tests.leaks import settled
-from tests.limits import LIMIT_S, RUN_LIMIT_S, wait_for
+from tests.limits import LIMIT_S, RUN_LIMIT_S, ran, wait_for
 
 from fslab.cell import MachineSpec
 from fslab.machine.kinds import REGISTRY
@@ -104,14 +104,18 @@ cache: warm
 """
 
 
-@pytest.mark.slow
-def test_a_guest_joins_five_hard_disks(fslab: Fslab, tmp_path: Path) -> None:
+def run_in_guest(fslab: Fslab, directory: Path, text: str) -> list[dict[str, Any]]:
+    """Run a study in User-Mode Linux, and return its trials."""
     if missing := REGISTRY.get("uml").missing(MachineSpec(type="uml")):
         pytest.skip(f"{missing[0].what}: {missing[0].remedy}")
-    study = tmp_path / "stripes.yaml"
-    study.write_text(STRIPES)
-    fslab("run", study)
-    trials = fslab.trials()
+    (directory / "study.yaml").write_text(text)
+    fslab("run", directory / "study.yaml")
+    return fslab.trials()
+
+
+@pytest.mark.slow
+def test_a_guest_joins_five_hard_disks(fslab: Fslab, tmp_path: Path) -> None:
+    trials = run_in_guest(fslab, tmp_path, STRIPES)
     assert {trial["stack"]["layout"] for trial in trials} == {"lvm-stripe", "md-raid0"}
     for trial in trials:
         assert trial["status"] == "ok", trial["error"]
@@ -140,12 +144,7 @@ cache: warm
 
 @pytest.mark.slow
 def test_large_disks_below_layouts_have_room_for_what_is_made_on_them(fslab: Fslab, tmp_path: Path) -> None:
-    if missing := REGISTRY.get("uml").missing(MachineSpec(type="uml")):
-        pytest.skip(f"{missing[0].what}: {missing[0].remedy}")
-    study = tmp_path / "large.yaml"
-    study.write_text(LARGE)
-    fslab("run", study)
-    trials = fslab.trials()
+    trials = run_in_guest(fslab, tmp_path, LARGE)
     assert {trial["stack"]["layout"] for trial in trials} == {"md-raid10", "md-raid6", "btrfs-raid5", "luks"}
     for trial in trials:
         assert trial["status"] in {"ok", "invalid"}, trial["error"]
@@ -158,7 +157,7 @@ def test_large_disks_below_layouts_have_room_for_what_is_made_on_them(fslab: Fsl
 def test_doctor_says_what_the_server_of_a_disk_lacks(fslab: Fslab) -> None:
     words = "CAP_SYS_RESOURCE is missing"
     without = ["setpriv", "--bounding-set=-sys_resource", str(FSLAB), "doctor", "--json"]
-    done = subprocess.run(without, check=True, capture_output=True, text=True, timeout=LIMIT_S)
+    done = ran(without, check=True)
     assert words in done.stdout
     assert disk_server.may_flush() is (words not in json.dumps(fslab.json("doctor", "--json")["advice"]))
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import made
 from tests.directories import set_directories
 from tests.limits import wait_for
 
 from fslab.campaign import trial_loop
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.trial_machines import TrialMachines
-from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
+from fslab.cell import Cell, MachineSpec, WorkloadSpec
 from fslab.machine.kinds import REGISTRY
 from fslab.system import memory
 
@@ -91,12 +92,8 @@ def cell(filesystem: str = "ext4", **changes: Any) -> Cell:
 
     ``changes``: fields of the cell to replace.
     """
-    stack = StackSpec(
-        name=filesystem,
-        medium=MediumSpec(name="m", type="ram", options={"size": "96m"}),
-        filesystem=filesystem,
-        machine=MachineSpec(type="uml", memory="256m"),
-    )
+    machine = MachineSpec(type="uml", memory="256m")
+    stack = made.spec(filesystem, options={"size": "96m"}, machine=machine)
     parameters = {"rw": "randwrite", "bs": "4k", "size": "8m", "runtime": "1200ms", "direct": True}
     values = {
         "stack": stack,

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests import made
 from tests.guest.conftest import cell
 
 from fslab.campaign.trial_machines import TrialMachines
-from fslab.cell import MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import MachineSpec, TrialKey, WorkloadSpec
 from fslab.crash import bounded
 from fslab.crash.request import Alphabet
 from fslab.record import Status, TrialRecord
@@ -27,12 +28,7 @@ PUBLISHED = {
 
 
 def crashed(guests: TrialMachines, filesystem: str, **parameters: object) -> TrialRecord:
-    stack = StackSpec(
-        name=filesystem,
-        medium=MediumSpec(name="m", type="virtual", options=DISK),
-        filesystem=filesystem,
-        machine=MachineSpec(type="uml", memory="2g"),
-    )
+    stack = made.spec(filesystem, "virtual", DISK, machine=MachineSpec(type="uml", memory="2g"))
     wanted = cell(
         filesystem,
         stack=stack,

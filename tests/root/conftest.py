@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.disk_server import BINARY, SIZE, Server
-from tests.limits import LIMIT_S, RUN_LIMIT_S
+from tests.limits import RUN_LIMIT_S, ran
 from tests.mkfs import run_mkfs
 from tests.starter import Starter
 
@@ -134,9 +134,7 @@ def shell() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Return a function that runs a tool other than fslab."""
 
     def run(*argv: object, check: bool = True) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(word) for word in argv], check=check, capture_output=True, text=True, timeout=LIMIT_S
-        )
+        return ran([str(word) for word in argv], check=check)
 
     return run
 

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import made
 from tests.limits import LIMIT_S
 
 from fslab import workloads
 from fslab.applications import REGISTRY, durable
 from fslab.applications import _postgresql_server as server
 from fslab.campaign.trial import run_trial
-from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import TrialKey
 from fslab.errors import FailureClass, ToolFailedError, UnsupportedError
 from fslab.record import Severity, Status, TrialRecord
 from fslab.storage import Workspace
@@ -94,13 +95,8 @@ def run(
     mkfs_options: str = "",
 ) -> TrialRecord:
     skipped_without(tool)
-    medium = MediumSpec(name="m", type="ram", options={"size": size, "room": size})
-    cell = Cell(
-        stack=StackSpec(name="s", medium=medium, filesystem=filesystem, mkfs_options=mkfs_options),
-        workload=WorkloadSpec(name="w", tool=tool, parameters=parameters),
-        time_limit_s=limit_s,
-        cache=Cache.COLD,
-    )
+    stack = made.spec(filesystem, options={"size": size, "room": size}, mkfs_options=mkfs_options)
+    cell = made.cell(stack, tool, parameters, time_limit_s=limit_s)
     key = TrialKey(campaign=workspace.campaign, block=0, seed=7)
     return run_trial(cell, key, workspace, machine={"kernel": "here"})
 

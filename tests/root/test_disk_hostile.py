@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.disk_server import BINARY, MIB
-from tests.limits import LIMIT_S
+from tests.limits import LIMIT_S, ran
 
 from fslab.system import proc
 
@@ -25,7 +25,7 @@ ADDRESS_SPACE = 1 << 30
 
 def disk(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
     argv = ["prlimit", f"--as={ADDRESS_SPACE}", BINARY, *arguments]
-    return subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    return ran(argv, input=stdin)
 
 
 def row(*, offset: int = 0, data: int = 0, length: int = 4096, operation: int = 1, phase: int = 0) -> bytes:

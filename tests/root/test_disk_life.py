@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.disk_server import BINARY, SIZE, Server
-from tests.limits import LIMIT_S
+from tests.limits import LIMIT_S, ran
 
 from fslab.system import loops, mounts, proc
 
@@ -96,7 +96,7 @@ def test_every_model_serves_what_was_written(serve: Any, profile: str) -> None:
 def test_a_model_that_is_too_fast_is_refused(tmp_path: Path) -> None:
     argv = [str(BINARY), "serve", str(tmp_path / "fslab-disk"), "--control", str(tmp_path / "control")]
     argv += ["--size", str(SIZE), "--profile", "ssd-nvme", "--speed", "1000000", "--strict"]
-    refused = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=LIMIT_S)
+    refused = ran(argv)
     assert refused.returncode == 1
     assert "too-fast" in refused.stderr
     assert not (tmp_path / "fslab-disk").exists()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.disk_server import BINARY, MIB, SIZE
+from tests.limits import ran
 
 from fslab.system import block_log, proc
 
@@ -62,7 +63,7 @@ def test_chunks_lie_on_the_drives_in_turn(serve: Any) -> None:
 @pytest.mark.parametrize("wrong", [["--drives", "3"], ["--drives", "2", "--chunk", "5000"]])
 def test_an_array_of_parts_of_chunks_is_refused(tmp_path: Path, wrong: list[str]) -> None:
     argv = [str(BINARY), "serve", str(tmp_path / "disk"), "--control", str(tmp_path / "control")]
-    done = subprocess.run([*argv, "--size", str(SIZE), *wrong], capture_output=True, text=True, check=False)
+    done = ran([*argv, "--size", str(SIZE), *wrong])
     assert done.returncode == 1
     assert "multiple of" in done.stderr
     assert not (tmp_path / "disk").exists()
@@ -346,12 +347,7 @@ def test_a_control_path_that_is_taken_stays(serve: Any, tmp_path: Path) -> None:
     taken.write_text("data")
     other = tmp_path / "other"
     for path in (server.control, taken):
-        told = subprocess.run(
-            [str(BINARY), "serve", str(other), "--control", str(path), "--size", str(SIZE)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        told = ran([str(BINARY), "serve", str(other), "--control", str(path), "--size", str(SIZE)])
         assert told.returncode == 1
         assert f"cannot create the socket {path}" in told.stderr
         assert not other.exists()
@@ -365,7 +361,7 @@ def test_a_server_that_cannot_start_unmounts(tmp_path: Path) -> None:
     for most in range(6, 16):
         argv = [str(BINARY), "serve", str(tmp_path / "disk"), "--control", str(tmp_path / "control")]
         argv = ["prlimit", f"--nofile={most}", *argv, "--size", str(SIZE), "--threads", "16"]
-        told = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        told = ran(argv)
         assert told.returncode == 1, told.stderr
         assert os.fsencode(tmp_path / "disk") not in mounts.read_bytes(), most
         assert not list(tmp_path.iterdir()), most

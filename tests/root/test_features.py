@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests import made
 from tests.feature_facts import check_declared
 
 from fslab.abilities import Ability
@@ -10,7 +11,7 @@ from fslab.campaign import workspace as workspaces
 from fslab.campaign.feature_tests import Request, run_tests
 from fslab.campaign.trial import run_trial
 from fslab.campaign.trial_loop import new_id
-from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, TrialKey
 from fslab.features import REGISTRY, Examination, Support
 from fslab.record import Status
 from fslab.storage import Workspace
@@ -97,15 +98,9 @@ def test_what_this_kernel_lacks_is_not_possible_and_makes_nothing() -> None:
 def test_a_trial_that_is_not_possible_is_unsupported_and_makes_nothing(
     filesystem: str, says: str | None, workspace: Workspace
 ) -> None:
-    cell = Cell(
-        stack=StackSpec(
-            name=filesystem, medium=MediumSpec(name="m", type="ram", options={"size": "160m"}), filesystem=filesystem
-        ),
-        workload=WorkloadSpec(
-            name="w", tool="fio", parameters={"rw": "randwrite", "size": "1m", "runtime": "100ms", "direct": True}
-        ),
-        cache=Cache.WARM,
-    )  # fmt: skip
+    parameters = {"rw": "randwrite", "size": "1m", "runtime": "100ms", "direct": True}
+    stack = made.spec(filesystem, options={"size": "160m"})
+    cell = made.cell(stack, parameters=parameters, cache=Cache.WARM)
     record = run_trial(cell, TrialKey(campaign="test", block=0, seed=1), workspace, machine={})
     if says is None and kernel.has_filesystem(filesystem):
         assert record.status is not Status.UNSUPPORTED, "vfat takes direct writes where the kernel has it"

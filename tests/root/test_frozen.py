@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests import leaks
-from tests.limits import wait_for
+from tests.limits import ran, wait_for
 
 from fslab.system import mounts, proc
 
@@ -41,5 +41,5 @@ def test_a_file_system_thaws_when_the_process_that_froze_it_is_killed(mounted: P
         thaws = int(test.stdout.readline())
         test.kill()
     wait_for(lambda: leaks.is_dead(Path(f"/proc/{thaws}")))
-    again = subprocess.run(["fsfreeze", "--unfreeze", mounted], capture_output=True, text=True, check=False)
+    again = ran(["fsfreeze", "--unfreeze", mounted])
     assert "Invalid argument" in again.stderr, "it was still frozen"

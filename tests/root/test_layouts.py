@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import made
 
 from fslab import feasibility
 from fslab.campaign import cleanup as undoing
@@ -18,7 +19,7 @@ from fslab.campaign import workspace as workspaces
 from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.trial import run_trial
 from fslab.campaign.trial_loop import new_id
-from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey
 from fslab.errors import BusyError, UnsafeError, UnsupportedError, UsageError
 from fslab.record import TrialRecord
 from fslab.storage import Workspace, blank, guard, stack
@@ -43,12 +44,7 @@ def spec(
 
 def cell(wanted: StackSpec, fresh: Fresh = Fresh.TRIAL) -> Cell:
     parameters = {"rw": "write", "bs": "1m", "size": "32m", "direct": False, "end_fsync": True}
-    return Cell(
-        stack=wanted,
-        fresh=fresh,
-        workload=WorkloadSpec(name="w", tool="fio", parameters=parameters),
-        cache=Cache.WARM,
-    )
+    return made.cell(wanted, parameters=parameters, fresh=fresh, cache=Cache.WARM)
 
 
 def written(wanted: Cell, workspace: Workspace, block: int = 0) -> float:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import made
 from tests.limits import LIMIT_S
 
 from fslab.campaign.trial import run_trial
-from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, TrialKey
 from fslab.record import TrialRecord
 from fslab.storage import Workspace
 from fslab.system import proc, tools
@@ -25,14 +26,8 @@ both_programs = pytest.mark.parametrize("program", ["engine", pytest.param("iozo
 def run(
     workspace: Workspace, filesystem: str, tool: str, parameters: dict[str, Any], cache: Cache = Cache.WARM
 ) -> TrialRecord:
-    medium = MediumSpec(name="m", type="ram", options={"size": "320m", "room": "320m"})
-    stack = StackSpec(name=filesystem, medium=medium, filesystem=filesystem)
-    cell = Cell(
-        stack=stack,
-        workload=WorkloadSpec(name="w", tool=tool, parameters=parameters),
-        time_limit_s=LIMIT_S,
-        cache=cache,
-    )
+    stack = made.spec(filesystem, options={"size": "320m", "room": "320m"})
+    cell = made.cell(stack, tool, parameters, time_limit_s=LIMIT_S, cache=cache)
     return run_trial(
         cell, TrialKey(campaign=workspace.campaign, block=0, seed=7), workspace, machine={"kernel": "here"}
     )

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import made
 from tests.limits import LIMIT_S
 
 from fslab.campaign.trial import run_trial
-from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, TrialKey
 from fslab.errors import UnsafeError
 from fslab.probes import foreign_cpu
 from fslab.record import Status, TrialRecord
@@ -35,14 +36,8 @@ SCRIPT = (
 
 
 def run(workspace: Workspace, tool: str, parameters: dict[str, Any], limit_s: float = LIMIT_S) -> TrialRecord:
-    medium = MediumSpec(name="m", type="ram", options={"size": "320m", "room": "320m"})
-    stack = StackSpec(name="ext4", medium=medium, filesystem="ext4")
-    cell = Cell(
-        stack=stack,
-        workload=WorkloadSpec(name="w", tool=tool, parameters=parameters),
-        time_limit_s=limit_s,
-        cache=Cache.WARM,
-    )
+    stack = made.spec("ext4", options={"size": "320m", "room": "320m"})
+    cell = made.cell(stack, tool, parameters, time_limit_s=limit_s, cache=Cache.WARM)
     return run_trial(
         cell, TrialKey(campaign=workspace.campaign, block=0, seed=7), workspace, machine={"kernel": "here"}
     )

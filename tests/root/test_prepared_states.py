@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.made import cell as new_cell
+from tests.made import spec
 
 from fslab.campaign import prepared_states, sliced_rounds
 from fslab.campaign import trial as trials
@@ -27,14 +29,9 @@ MIB = 1 << 20
 
 
 def cell(operation: str, filesystem: str = "ext4", **changes: Any) -> Cell:
-    medium = MediumSpec(name="m", type="ram", options={"size": "1g", "room": "256m"})
-    values = {
-        "stack": StackSpec(name=filesystem, medium=medium, filesystem=filesystem),
-        "workload": WorkloadSpec(name=operation, tool="engine", parameters={"operation": operation, **TREE}),
-        "fresh": Fresh.BLOCK,
-        **changes,
-    }
-    return Cell.model_validate(values)
+    stack = changes.pop("stack", spec(filesystem, options={"size": "1g", "room": "256m"}))
+    parameters = {"operation": operation, **TREE}
+    return new_cell(stack, "engine", parameters, operation, **{"fresh": Fresh.BLOCK, **changes})
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests import made
 
 from fslab.campaign.sliced_rounds import run_in_slices
-from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey
 from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace, mount_point
 from fslab.system import mounts
@@ -31,9 +32,10 @@ VIRTUAL = MediumSpec(
 
 def cells(tool: str, parameters: dict[str, Any], *names: str, medium: MediumSpec = MEDIUM) -> list[Cell]:
     return [
-        Cell(
-            stack=StackSpec(name=name, medium=medium, filesystem=name.partition(" ")[0]),
-            workload=WorkloadSpec(name="w", tool=tool, parameters=parameters),
+        made.cell(
+            StackSpec(name=name, medium=medium, filesystem=name.partition(" ")[0]),
+            tool,
+            parameters,
             cache=Cache.WARM,
             slice_s=0.02,
         )

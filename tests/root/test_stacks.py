@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import made
 
 from fslab import feasibility
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.trial_loop import new_id
-from fslab.cell import MediumSpec, StackSpec
+from fslab.cell import StackSpec
 from fslab.errors import MkfsError, MountError, NoSpaceError, UnsafeError, UnsupportedError, UsageError
 from fslab.plan.expand import expand
 from fslab.storage import StackDevice, Workspace, images, stack
@@ -25,10 +26,7 @@ SIZE = "320m"
 
 
 def spec(filesystem: str = "ext4", medium: str = "ram", **more: Any) -> StackSpec:
-    options = more.pop("options", {"size": SIZE})
-    return StackSpec(
-        name="s", medium=MediumSpec(name="m", type=medium, options=options), filesystem=filesystem, **more
-    )
+    return made.spec(filesystem, medium, more.pop("options", {"size": SIZE}), **{"name": "s", **more})
 
 
 def superblock_options(target: Path) -> str:

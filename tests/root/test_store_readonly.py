@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests import made
 
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import StoreError
-from fslab.record import Status, TrialRecord
-from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.campaign import CampaignStatus
 from fslab.store.store import Store
 from fslab.system import proc
 
-STARTED = datetime(2026, 11, 20, 21, 49, 7, tzinfo=UTC)
-CELL = Cell(
-    stack=StackSpec(name="xfs", medium=MediumSpec(name="memory", type="ram"), filesystem="xfs"),
-    workload=WorkloadSpec(name="rand", tool="fio"),
-)
-
 
 def fill(store: Store) -> None:
-    store.create_campaign(
-        Campaign(
-            id="c1", study_id="s", study_title="S", study_source="", seed=1, cells=(CELL,), trials=1, created=STARTED
-        )
-    )  # fmt: skip
-    key = TrialKey(campaign="c1", block=0, seed=1)
-    store.add_trial(TrialRecord(key=key, cell=CELL, status=Status.OK, started=STARTED, duration_s=1.0))
+    store.create_campaign(made.campaign())
+    store.add_trial(made.trial())
 
 
 @pytest.mark.parametrize("left", ["nothing", "log and index", "log"])

@@ -14,11 +14,12 @@ from threading import Event
 from typing import Any
 
 import pytest
+from tests import made
 
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.trial import run_trial
 from fslab.campaign.trial_loop import new_id
-from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, Cell, MediumSpec, TrialKey
 from fslab.explain.evidence import Evidence
 from fslab.explain.statements import statements_of
 from fslab.probes import REGISTRY, Target
@@ -44,15 +45,8 @@ DIRECT: dict[str, Any] = {
 
 
 def cell(filesystem: str, mount: str, parameters: dict[str, Any], medium: str = "ram") -> Cell:
-    stack = StackSpec(
-        name=f"{filesystem} {mount}",
-        medium=MediumSpec(name="m", type=medium, options={"size": "400m"}),
-        filesystem=filesystem,
-        mount_options=mount,
-    )
-    return Cell(
-        stack=stack, workload=WorkloadSpec(name="w", tool="fio", parameters=parameters), cache=Cache.WARM
-    )
+    stack = made.spec(filesystem, medium, {"size": "400m"}, name=f"{filesystem} {mount}", mount_options=mount)
+    return made.cell(stack, parameters=parameters, cache=Cache.WARM)
 
 
 def run(workspace: Workspace, of: Cell, *, traced: bool) -> TrialRecord:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import made
 from tests.limits import LIMIT_S
 
 from fslab.campaign.trial import run_trial
-from fslab.cell import Cache, Cell, Fresh, MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, Cell, Fresh, MachineSpec, MediumSpec, TrialKey
 from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace
 from fslab.system import memory_limit, proc, warm_memory
@@ -21,10 +22,8 @@ FIO: dict[str, Any] = {"rw": "randwrite", "bs": "4k", "direct": True, "size": "8
 def cell(
     tool: str = "fio", parameters: dict[str, Any] | None = None, filesystem: str = "ext4", **more: Any
 ) -> Cell:
-    medium = MediumSpec(name="m", type="ram", options={"size": more.pop("size", "320m")})
-    stack = StackSpec(name=filesystem, medium=medium, filesystem=filesystem, **more.pop("stack", {}))
-    workload = WorkloadSpec(name="w", tool=tool, parameters=FIO if parameters is None else parameters)
-    return Cell(stack=stack, workload=workload, **{"cache": Cache.WARM, **more})
+    stack = made.spec(filesystem, options={"size": more.pop("size", "320m")}, **more.pop("stack", {}))
+    return made.cell(stack, tool, FIO if parameters is None else parameters, **{"cache": Cache.WARM, **more})
 
 
 def run(workspace: Workspace, wanted: Cell, block: int = 0) -> TrialRecord:

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import made
 
 from fslab.campaign.run_samples import Ran
 from fslab.campaign.trial import run_trial
 from fslab.campaign.watch import Watch
-from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, StackSpec, TrialKey
 from fslab.machine import facts
 from fslab.probes import SnapshotMoment, Work
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning
@@ -35,12 +36,11 @@ USAGE = Usage(user_s=0.0, system_s=0.0, max_rss_bytes=0, voluntary_switches=0, i
 
 
 def spec() -> StackSpec:
-    medium = MediumSpec(name="m", type="ram", options={"size": "320m", "room": "320m"})
-    return StackSpec(name="ext4", medium=medium, filesystem="ext4")
+    return made.spec(options={"size": "320m", "room": "320m"})
 
 
 def run(workspace: Workspace, parameters: dict[str, Any], cache: Cache = Cache.WARM) -> TrialRecord:
-    cell = Cell(stack=spec(), workload=WorkloadSpec(name="w", tool="fio", parameters=parameters), cache=cache)
+    cell = made.cell(spec(), parameters=parameters, cache=cache)
     key = TrialKey(campaign=workspace.campaign, block=0, seed=7)
     record = run_trial(cell, key, workspace, machine=facts.gather())
     assert record.metrics, record.error

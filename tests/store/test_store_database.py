@@ -6,20 +6,13 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.bare import CELL, STARTED, campaign
+from tests.made import campaign, trial
 from tests.postgresql import Cluster
 from tests.store.sql import sql
 
-from fslab.cell import TrialKey
 from fslab.errors import StoreError
-from fslab.record import Status, TrialRecord
 from fslab.store import database, schema
 from fslab.store.store import Store
-
-
-def trial(in_campaign: str, block: int) -> TrialRecord:
-    key = TrialKey(campaign=in_campaign, block=block, seed=1)
-    return TrialRecord(key=key, cell=CELL, status=Status.OK, started=STARTED, duration_s=1.0)
 
 
 @pytest.fixture
@@ -79,7 +72,7 @@ def test_postgresql_keeps_what_was_committed(cluster: Cluster) -> None:
 )  # fmt: skip
 def test_what_is_read_does_not_depend_on_the_server_s_settings(setting: str, cluster: Cluster) -> None:
     cluster.execute(f'ALTER DATABASE "{(name := cluster.database())}" SET {setting}')
-    stored = trial("c1", 0).model_copy(
+    stored = trial(campaign="c1").model_copy(
         update={"duration_s": 1.2345678901234567, "raw": {"stdout": "µ → \\x00"}}
     )
     with Store.open(cluster.url_of(name)) as opened:
@@ -116,7 +109,7 @@ def test_many_openers_make_one_store(empty: str) -> None:
             with Store.open(empty) as opened:
                 opened.create_campaign(campaign(f"c{index}"))
                 for block in range(5):
-                    opened.add_trial(trial(f"c{index}", block))
+                    opened.add_trial(trial(block, campaign=f"c{index}"))
         except BaseException as error:
             failures.append(error)
 

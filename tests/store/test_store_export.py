@@ -12,37 +12,32 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests import made
+from tests.made import campaign, trial
 
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cell, MediumSpec, TrialKey
 from fslab.errors import FslabError, StoreError, UsageError
 from fslab.record import (
     Command,
     Provenance,
     Severity,
     Status,
-    TrialRecord,
     ValidityWarning,
     Value,
 )
-from fslab.store.campaign import Campaign
 from fslab.store.export import PIECE, _long_rows, export, frame, read, render
 from fslab.store.export_format import Format
 from fslab.store.store import Store
 from fslab.units import Unit
 
 STARTED = datetime(2026, 11, 20, 21, 49, 7, tzinfo=UTC)
-CELL = Cell(
-    stack=StackSpec(
-        name="xfs-tuned",
-        medium=MediumSpec(name="memory", type="ram", options={"size": "1g"}),
-        filesystem="xfs",
-        mount_options="noatime,logbufs=8",
-    ),
-    workload=WorkloadSpec(name="rand-write", tool="fio", parameters={"rw": "randwrite", "iodepth": 32}),
-)
-USABLE = TrialRecord(
-    key=TrialKey(campaign="c1", block=0, seed=7), cell=CELL, status=Status.OK,
-    started=STARTED, duration_s=2.5,
+MEDIUM = MediumSpec(name="memory", type="ram", options={"size": "1g"})
+CELL = made.cell(
+    made.spec("xfs", name="xfs-tuned", medium=MEDIUM, mount_options="noatime,logbufs=8"),
+    parameters={"rw": "randwrite", "iodepth": 32}, name="rand-write",
+)  # fmt: skip
+USABLE = trial(
+    0, CELL, key=TrialKey(campaign="c1", block=0, seed=7), started=STARTED, duration_s=2.5,
     metrics={
         "write_iops": Value(value=61700.0, unit=Unit.IOPS),
         "p999": Value(value=None, unit=Unit.NANOSECONDS),
@@ -51,8 +46,8 @@ USABLE = TrialRecord(
     validity=(ValidityWarning(kind="cpu_saturated", severity=Severity.WARNING, message="busy"),),
     provenance=Provenance(commands=(Command(stage="mkfs", argv=("mkfs.xfs", "/dev/loop0")),)),
 )  # fmt: skip
-FAILED = TrialRecord(
-    key=TrialKey(campaign="c1", block=1, seed=8), cell=CELL, status=Status.FAILED, failure="no_space",
+FAILED = trial(
+    0, CELL, key=TrialKey(campaign="c1", block=1, seed=8), status=Status.FAILED, failure="no_space",
     error="disk full", started=STARTED, duration_s=0.5,
 )  # fmt: skip
 
@@ -138,12 +133,7 @@ def test_columns_do_not_depend_on_the_trials() -> None:
 
 @pytest.fixture
 def filled(store: Store) -> Store:
-    store.create_campaign(
-        Campaign(
-            id="c1", study_id="s", study_title="S", study_source="", seed=1, cells=(CELL,), trials=2,
-            created=STARTED,
-        )
-    )  # fmt: skip
+    store.create_campaign(campaign(cells=(CELL,), trials=2))
     store.add_trial(USABLE)
     store.add_trial(FAILED)
     return store

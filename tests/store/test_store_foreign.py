@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.bare import campaign
+from tests.made import campaign
 
 from fslab.errors import StoreError, UnsafeError
 from fslab.store.campaign import CampaignStatus

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import bare
+from tests import made
 from tests.store.sql import sql
 from tests.store.test_store import campaign, trial
 from typer.testing import CliRunner
@@ -82,12 +82,12 @@ def test_claims_of_cells_that_no_study_can_have(store: Store) -> None:
         "title: T\nmedia: {m: {type: ram, size: 512m}}\nstacks: {s: {medium: m, filesystem: [ext4, xfs]}}\n"
         "workloads: {w: {tool: fio, rw: read, size: 1m}}\nclaims: [{says: S, that: ext4 > xfs}]\n"
     )
-    cell = bare.CELL  # fio needs 'rw' and 'size'
+    cell = made.CELL  # fio needs 'rw' and 'size'
     medium = cell.stack.medium.model_copy(update={"options": {"x": "y"}})
     stack = cell.stack.model_copy(update={"medium": medium})
     for name, changed in (("work", cell), ("stack", cell.model_copy(update={"stack": stack}))):
         store.create_campaign(
-            bare.campaign(name).model_copy(update={"cells": (changed,), "study_source": source})
+            made.campaign(name).model_copy(update={"cells": (changed,), "study_source": source})
         )
     (judged,) = claims.of_campaign(store.campaign("work"), store).claims
     assert judged.says == "S"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.limits import LIMIT_S
+from tests.limits import ran
 
 from fslab.units import parse_size
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
@@ -20,9 +19,7 @@ FILEBENCH = REGISTRY.get("filebench")
 
 
 def run(argv: tuple[str, ...]) -> str:
-    done = subprocess.run(
-        [str(ENGINE), *argv[1:]], capture_output=True, text=True, check=True, timeout=LIMIT_S
-    )
+    done = ran([str(ENGINE), *argv[1:]], check=True)
     return done.stdout
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 from tests import fio_jobs
-from tests.limits import LIMIT_S
+from tests.limits import ran
 
 from fslab import feasibility
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
@@ -53,9 +52,7 @@ def commands_of(work: ParsedWorkload[Any], place: Path, *more: str) -> Commands:
 
 
 def fio(argv: tuple[str, ...], place: Path) -> None:
-    done = subprocess.run(
-        argv, cwd=place / "data", capture_output=True, text=True, timeout=LIMIT_S, check=False
-    )
+    done = ran(argv, cwd=place / "data")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -76,9 +73,7 @@ def test_what_fslab_believes_of_each_job_is_what_fio_sets_up(tmp_path: Path) -> 
         work = fio_jobs.workload(file)
         (check,) = work.checks(Job(directory=Path(), scratch=Path(), seed=7))
         (tmp_path / str(check.file)).write_text(check.text)
-        done = subprocess.run(
-            check.argv, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S, check=False
-        )
+        done = ran(check.argv, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert [each.name for each in tmp_path.iterdir()] == [check.file]
         told = words.findall(done.stdout)

@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -19,7 +18,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import event
-from tests.limits import LIMIT_S
+from tests.limits import LIMIT_S, ran
 from tests.starter import Starter
 
 from fslab.campaign import launch
@@ -225,7 +224,7 @@ with Store.open(sys.argv[1], create=False) as store:
 def test_a_signal_ends_a_statement(signum: signal.Signals, altered: Altered) -> None:
     argv = [sys.executable, "-c", SIGNALLED, str(altered.store), str(int(signum))]
     root = Path(__file__).parents[2]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False, cwd=root)
+    done = ran(argv, cwd=root)
     assert done.stdout == f"interrupted {128 + signum}\n", done.stderr
 
 

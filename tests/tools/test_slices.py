@@ -8,22 +8,22 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import made
 from tests.limits import LIMIT_S
 
 from fslab.campaign import sliced_rounds, slices
 from fslab.campaign.prepared_states import PreparedStates
 from fslab.campaign.sliced_rounds import longer_runs, longest_round_s, took_few_slices
 from fslab.campaign.slices import SlicedRun, WorkLeftError, take_turns
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cell, TrialKey
 from fslab.errors import NoSpaceError, ToolTimeoutError
 from fslab.feasibility._campaign import RefusingJournal
 from fslab.plan.slicing import LEAST_SLICES
-from fslab.record import Provenance, Status, TrialRecord
+from fslab.record import Provenance, TrialRecord
 from fslab.stopping_rule import StoppingRule
 from fslab.storage import Workspace
 from fslab.system import priority, proc
@@ -375,19 +375,8 @@ def test_every_slice_is_drained(turn: Callable[..., SlicedRun], monkeypatch: pyt
 
 
 def stack_of(name: str, medium: str, parameters: dict[str, Any]) -> Cell:
-    return Cell(
-        stack=StackSpec(name=name, medium=MediumSpec(name="m", type=medium), filesystem="ext4"),
-        workload=WorkloadSpec(name="w", tool="fio", parameters=parameters),
-        slice_s=0.2,
-    )
+    return made.cell(made.spec(medium=medium, name=name), parameters=parameters, slice_s=0.2)
 
 
 def record(cell: Cell, count: int = 20) -> TrialRecord:
-    return TrialRecord(
-        key=TrialKey(campaign="c", block=0, seed=1),
-        cell=cell,
-        status=Status.OK,
-        started=datetime.now(UTC),
-        duration_s=1.0,
-        provenance=Provenance(device={"slices": {"count": count}}),
-    )
+    return made.trial(of=cell, provenance=Provenance(device={"slices": {"count": count}}))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.disk_server import BINARY
-from tests.limits import LIMIT_S
+from tests.limits import LIMIT_S, ran
 
 from fslab.errors import NoSpaceError, UsageError
 from fslab.store.store import Store
@@ -84,14 +84,7 @@ def test_a_name_that_nothing_can_have_is_reported(tmp_path: Path) -> None:
     Store.open(str(tmp_path / "a.sqlite")).close()
     (tmp_path / "loop").symlink_to("loop")
     for name in ("n" * 300, "loop"):
-        done = subprocess.run(
-            [FSLAB, "store", "copy", "a.sqlite", name],
-            check=False,
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            timeout=LIMIT_S,
-        )
+        done = ran([FSLAB, "store", "copy", "a.sqlite", name], cwd=tmp_path)
         assert "Traceback" not in done.stderr
         assert done.returncode != 0
         assert done.stderr.startswith("fslab: ")
@@ -103,13 +96,7 @@ def test_a_traceback_has_no_control_characters_of_what_it_quotes() -> None:
         "error = ValueError('\\x1b]0;taken\\x07\\x9b31m'); "
         "mock.patch('fslab.cli.app', side_effect=error).start(); __main__.main()"
     )
-    done = subprocess.run(
-        [BINARY.with_name("python"), "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    done = ran([BINARY.with_name("python"), "-c", script])
     assert done.returncode == 1
     assert "ValueError:  ]0;taken" in done.stderr
     assert not {"\x1b", "\x07", "\x9b"} & set(done.stderr)
@@ -133,13 +120,7 @@ def test_what_is_no_fault_of_fslab_is_no_traceback(error: tuple[object, ...], to
         f"from unittest import mock; from fslab import __main__; error = OSError(*{error!r}); "
         "mock.patch('fslab.cli.app', side_effect=error).start(); __main__.main()"
     )
-    done = subprocess.run(
-        [BINARY.with_name("python"), "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    done = ran([BINARY.with_name("python"), "-c", script])
     assert (done.returncode, done.stderr) == (UsageError.exit_code, f"fslab: {told}\n")
 
 
@@ -151,13 +132,7 @@ def test_a_signal_while_the_program_loads_is_no_traceback() -> None:
         "        if name == 'fslab.cli': os.kill(os.getpid(), signal.SIGTERM)\n"
         "sys.meta_path.insert(0, Finder()); __main__.main()"
     )
-    done = subprocess.run(
-        [BINARY.with_name("python"), "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    done = ran([BINARY.with_name("python"), "-c", script])
     assert done.returncode == 128 + signal.SIGTERM
     assert done.stderr.startswith("fslab: interrupted")
 
@@ -180,8 +155,6 @@ with mock.patch("fslab.cli.app", app):
 
 
 def test_a_signal_that_a_library_answers_with_its_own_error_is_no_traceback() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", ANSWERED], capture_output=True, text=True, timeout=LIMIT_S, check=False
-    )
+    done = ran([sys.executable, "-c", ANSWERED])
     assert (done.returncode, done.stdout) == (128 + signal.SIGTERM, "")
     assert done.stderr == "fslab: interrupted\n  → finish a campaign with: fslab run --resume\n"

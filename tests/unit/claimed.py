@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from importlib import import_module
 from math import exp
 
 import pytest
+from tests import made
 
-from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, WorkloadSpec
 from fslab.claims.build import asked_of
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer
@@ -57,14 +57,11 @@ def cell(stack: str, workload: str = "w", mount: str = "defaults", layout: Mappi
 
 def trials(of: Cell, values: Sequence[float | None], metric: str = "write_iops") -> list[TrialRecord]:
     return [
-        TrialRecord(
-            key=TrialKey(campaign="c", block=block, seed=1), cell=of,
-            status=Status.FAILED if value is None else Status.OK, failure="crashed" if value is None else None,
-            error="it crashed" if value is None else None, started=datetime(2026, 1, 1, tzinfo=UTC), duration_s=1.0,
-            metrics={} if value is None else {metric: Value(value=value, unit=Unit.IOPS)},
-        )
+        made.trial(block, of, status=Status.FAILED, failure="crashed", error="it crashed")
+        if value is None
+        else made.trial(block, of, metrics={metric: Value(value=value, unit=Unit.IOPS)})
         for block, value in enumerate(values)
-    ]  # fmt: skip
+    ]
 
 
 def noisy(middle: float) -> list[float]:

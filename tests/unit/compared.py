@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tests import made
+
 from fslab.analysis.campaign_comparison import Results, compare_results
 from fslab.analysis.campaign_comparison_model import CampaignComparison
 from fslab.analysis.matching import MatchedBy
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.record import Metric, Provenance, Status, TrialRecord, Value
+from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
+from fslab.record import Metric, Provenance, TrialRecord, Value
 from fslab.units import Direction, Unit
 
 BEGUN = datetime(2026, 11, 20, 21, 49, tzinfo=UTC)
@@ -23,22 +25,15 @@ FACTS = {"kernel": "6.1.0-25", "governor": "performance", "hostname": "lab", "me
 
 def cell(stack: str = "ext4", workload: str = "rand-4k", bs: str = "4k", **more: Any) -> Cell:
     spec = more.pop("spec", StackSpec(name=stack, medium=MEDIUM, filesystem=stack))
-    return Cell(
-        stack=spec,
-        workload=WorkloadSpec(
-            name=workload, tool="fio", parameters={"rw": "randwrite", "size": "1g", "bs": bs}
-        ),
-        **more,
-    )
+    return made.cell(spec, parameters={"rw": "randwrite", "size": "1g", "bs": bs}, name=workload, **more)
 
 
 def trials(
     of: Cell, values: Sequence[float | None], campaign: str = "a", metric: Metric = IOPS, **facts: Any
 ) -> list[TrialRecord]:
     return [
-        TrialRecord(
-            key=TrialKey(campaign=campaign, block=block, seed=block), cell=of, status=Status.OK,
-            started=BEGUN + timedelta(minutes=block), duration_s=1.0,
+        made.trial(
+            block, of, campaign=campaign, started=BEGUN + timedelta(minutes=block),
             metrics={metric.name: Value(value=value, unit=metric.unit)},
             provenance=Provenance(
                 machine={**FACTS, **facts}, tools={"fio": "3.33"}, device={"model": "X", "device": "loop0"}

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
+
+from tests import made
 
 from fslab.api.ablation import make, ordered
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.explain.evidence import Evidence
-from fslab.record import Status, TrialRecord, Value
 from fslab.stopping_rule import StoppingRule
-from fslab.store.campaign import Campaign
-from fslab.units import Unit
 
-WORK = WorkloadSpec(name="w", tool="fio", parameters={"rw": "randwrite", "size": "1m"})
+WORK = {"rw": "randwrite", "size": "1m"}
 
 
 def seen(name: str, iops: float) -> Evidence:
-    medium = MediumSpec(name="m", type="ram", options={"size": "1g"})
-    cell = Cell(stack=StackSpec(name=name, medium=medium, filesystem="ext4"), workload=WORK)
-    trial = TrialRecord(
-        key=TrialKey(campaign="c", block=0, seed=1), cell=cell, status=Status.OK, started=datetime.now(UTC),
-        duration_s=1.0, metrics={"write_iops": Value(value=iops, unit=Unit.IOPS)},
-    )  # fmt: skip
+    cell = made.cell(made.spec(options={"size": "1g"}, name=name), parameters=WORK)
+    trial = made.trial(of=cell, metrics=made.iops(iops))
     return Evidence(cell=cell, workload="w", stack=name, trials=[trial])
 
 
@@ -35,12 +28,9 @@ def test_without_a_name_the_slowest_is_asked_about() -> None:
 def test_an_ablation_has_the_user_the_scale_and_the_files_of_its_campaign() -> None:
     slow, fast, metric = ordered([seen("slow", 100.0), seen("fast", 300.0)])
     settings = {"scale": 0.5, "files": {"a.job": "text"}, "directory": "/srv", "budget_s": 5}
-    of = Campaign(
-        id="c", study_id="s", study_title="t", study_source="", settings=settings, seed=7,
-        cells=(slow.cell, fast.cell), trials=3, machine={}, created=datetime.now(UTC),
-    )  # fmt: skip
-    made = make(of, slow, fast, metric, ["journal"], None)
-    found = made.settings
+    of = made.campaign(settings=settings, cells=(slow.cell, fast.cell), trials=3)
+    ablation = make(of, slow, fast, metric, ["journal"], None)
+    found = ablation.settings
     assert (found.scale, found.files, found.directory) == (0.5, {"a.job": "text"}, "/srv")
     assert (found.user_id, found.budget_s, found.stopping) == (os.geteuid(), None, StoppingRule(trials=3))
     assert found.ablation is not None

@@ -6,24 +6,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests import made
 
 from fslab.campaign.journal import CampaignJournal, JournalEntry, is_running, leftover, parse
 from fslab.campaign.trial_loop import TrialHistory, new_id
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cell
 from fslab.errors import BusyError
 from fslab.record import Status, TrialRecord
 
 
 def cell(name: str = "w") -> Cell:
-    stack = StackSpec(name="ext4", medium=MediumSpec(name="m", type="ram"), filesystem="ext4")
-    return Cell(
-        stack=stack, workload=WorkloadSpec(name=name, tool="fio", parameters={"rw": "read", "size": "1m"})
-    )
+    return made.cell(parameters={"rw": "read", "size": "1m"}, name=name)
 
 
 def record(status: Status, of: Cell, duration_s: float = 2.0) -> TrialRecord:
-    key = TrialKey(campaign="c", block=0, seed=1)
-    return TrialRecord(key=key, cell=of, status=status, started=datetime.now(UTC), duration_s=duration_s)
+    return made.trial(of=of, status=status, duration_s=duration_s)
 
 
 class TestJournal:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.made import campaign as new_campaign
 from tests.unit.claimed import cell, claim, noisy, steady, trials
 from tests.unit.test_claims_terminal import EXT4, XFS, made
 
@@ -129,10 +130,7 @@ def test_the_conditions_are_those_of_trials_that_ran() -> None:
     text = """{title: t, scale: 0.5, media: {m: {type: ram, size: 1g}}, stacks: {a: {medium: m, filesystem: ext4}},
       workloads: {w: {tool: dd, op: write, bs: 1m, count: 1024}}}"""
     study = load_text(text, "s.yaml")
-    campaign = Campaign(
-        id="c", study_id="s", study_title="t", study_source="", settings={"scale": 0.5}, seed=1, cells=(EXT4,),
-        trials=4, machine=host.machine, created=datetime(2026, 1, 1, tzinfo=UTC),
-    )  # fmt: skip
+    campaign = new_campaign(settings={"scale": 0.5}, cells=(EXT4,), trials=4, machine=host.machine)
     theirs = {"processors": "8", "memory": "16 GiB", "amounts": "all"}
     study = study.model_copy(update={"published": Published(conditions=theirs)})
 
@@ -175,7 +173,7 @@ def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
     assert (found.claims, found.replicated, found.contradicted) == (3, 1, 0)
     assert (found.open, found.tested) == (1, 2)
     assert (found.trials, found.with_warnings) == (8, 1)
-    line = "| [s](s.md) | 2026-01-01 | 2 | 2 of 3 | 1 | 0 | 0 | 1 | 0 | 8 | 1 | 0 % |"
+    line = "| [s](s.md) | 2026-11-20 | 2 | 2 of 3 | 1 | 0 | 0 | 1 | 0 | 8 | 1 | 0 % |"
     assert line in list(replication_table.index([found]))
 
 
@@ -207,7 +205,7 @@ def test_studies_without_a_new_page_keep_their_lines() -> None:
 def test_the_rules_of_earlier_pages_are_told_as_long_as_there_is_one() -> None:
     found = replication_table.result_of(made(), trials(cell("ext4"), steady(100.0)))
     both = "\n".join(replication_table.index([found, found.model_copy(update={"study": "r"})]))
-    mixed = both.replace("| [r](r.md) | 2026-01-01 | 2 |", "| [r](r.md) | 2025-01-01 | 1 |")
+    mixed = both.replace("| [r](r.md) | 2026-11-20 | 2 |", "| [r](r.md) | 2025-01-01 | 1 |")
     told = "\n".join(replication_table.index([found], mixed))
     assert "| [r](r.md) | 2025-01-01 | 1 |" in told
     assert "\nRules 1: evaluated before claims had requirements: many" in told

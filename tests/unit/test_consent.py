@@ -6,13 +6,13 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from pydantic import ValidationError
+from tests import made
 
 from fslab import feasibility
 from fslab.api import ablation, running
@@ -41,9 +41,7 @@ EVIL = "/evil/program"
 
 def cell(machine: MachineSpec | None = None, tool: str = "dd", **parameters: Any) -> Cell:
     given = parameters or {"op": "write", "count": 1}
-    medium = MediumSpec(name="m", type="ram", options={"size": "24m"})
-    stack = StackSpec(name="s", medium=medium, filesystem="ext4", machine=machine or MachineSpec())
-    return Cell(stack=stack, workload=WorkloadSpec(name="w", tool=tool, parameters=given))
+    return made.cell(made.spec(options={"size": "24m"}, machine=machine or MachineSpec()), tool, given)
 
 
 class TestNothingIsMissing:
@@ -130,10 +128,9 @@ MODULES = MachineSpec(type="uml", modules="/evil/modules")
 
 def campaign(where: Path) -> Campaign:
     """Return a campaign as a manipulated store may contain it: guests load modules of its own."""
-    return Campaign(
-        id="c1", study_id="s", study_title="t", study_source="", seed=1, cells=(cell(MODULES),), trials=1,
-        machine=facts.gather(), created=datetime.now(UTC), settings={"directory": str(where)},
-    )  # fmt: skip
+    return made.campaign(
+        cells=(cell(MODULES),), trials=1, machine=facts.gather(), settings={"directory": str(where)}
+    )
 
 
 class TestEveryDoor:

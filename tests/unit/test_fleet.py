@@ -12,15 +12,17 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.made import campaign as new_campaign
+from tests.made import iops, trial
 from typer.testing import CliRunner
 
 from fslab.analysis.fleet import fleet
 from fslab.analysis.fleet_model import Fleet, FleetVerdict
 from fslab.api import comparisons
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.cli import app
 from fslab.errors import NoSpaceError, StoreError, UsageError
-from fslab.record import Metric, Provenance, Status, TrialRecord, Value
+from fslab.record import Metric, Provenance, TrialRecord, Value
 from fslab.report import fleet_terminal
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
@@ -51,9 +53,8 @@ def campaign(
     chosen, name = random.Random(f"{machine} {number}"), f"{machine}-{number}"
     known = {"hostname": machine, "kernel": "6.1", "cpu": "A", **facts}
     own = tuple(planned or cells(f"/dev/disk/by-id/{machine}"))
-    made = Campaign(
-        id=name, study_id="nightly", study_title="N", study_source="", seed=1, cells=own, trials=blocks,
-        created=BEGUN + timedelta(days=number), machine=known,
+    made = new_campaign(
+        name, study_id="nightly", cells=own, trials=blocks, created=BEGUN + timedelta(days=number), machine=known
     )  # fmt: skip
     device = {} if disk is None else {"device": f"{machine}-sdb", "model": disk, "nr_requests": blocks}
     provenance = Provenance(machine=known, tools={}, device=device)
@@ -62,16 +63,9 @@ def campaign(
         drift = level * (1 + block)
         for cell, factor in zip(own, (1.0, ratio), strict=True):
             value = drift * factor * (1 + chosen.gauss(0, noise))
-            trials.append(
-                TrialRecord(
-                    key=TrialKey(campaign=name, block=block, seed=block), cell=cell, status=Status.OK,
-                    started=made.created, duration_s=1.0, provenance=provenance,
-                    metrics={
-                        "write_iops": Value(value=value, unit=Unit.IOPS),
-                        "clat_p99": Value(value=1e9 / value, unit=Unit.NANOSECONDS),
-                    },
-                )
-            )  # fmt: skip
+            metrics = {**iops(value), "clat_p99": Value(value=1e9 / value, unit=Unit.NANOSECONDS)}
+            fields = {"started": made.created, "provenance": provenance, "metrics": metrics}
+            trials.append(trial(block, cell, campaign=name, **fields))
     return made, trials
 
 

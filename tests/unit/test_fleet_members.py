@@ -8,7 +8,6 @@ import errno
 import os
 import socket
 import ssl
-import subprocess
 import sys
 import threading
 import time
@@ -20,6 +19,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
+from tests.limits import ran
 
 import fslab
 from fslab import feasibility
@@ -284,7 +284,7 @@ def test_a_link_that_cannot_be_started_is_started_later(
 def test_a_confined_program_has_a_limit_of_memory() -> None:
     """Anyone with a certificate of the fleet can run code in it, which must not use up the memory of the machine."""
     code = "from fslab.fleet import confined; confined.limit_itself(1 << 30); bytearray(2 << 30)"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    told = ran([sys.executable, "-c", code])
     assert told.stderr.endswith("MemoryError\n"), told.stderr
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from benches.gate_rule import judged, series, share
+from tests.made import campaign
 from tests.unit.compared import BEGUN, CLAT, FACTS, around, cell, compared, trials
 
 from fslab.analysis import gate
@@ -19,7 +20,6 @@ from fslab.cli.compare import compare, fraction
 from fslab.cli.option_groups import described
 from fslab.errors import InconclusiveError, NotComparableError, RegressionError, StoreError, UsageError
 from fslab.record import Metric, Status
-from fslab.store.campaign import Campaign
 from fslab.store.export import render
 from fslab.store.export_format import Format
 from fslab.store.store import Store
@@ -191,9 +191,9 @@ class TestCommand:
             ):
                 name = f"2026112{number}-a"
                 opened.create_campaign(
-                    Campaign(
-                        id=name, study_id="s", study_title="S", study_source="", seed=1, cells=(cell(),), trials=5,
-                        created=BEGUN + timedelta(days=number), machine={**FACTS, "kernel": kernel},
+                    campaign(
+                        name, cells=(cell(),), created=BEGUN + timedelta(days=number),
+                        machine={**FACTS, "kernel": kernel},
                     )
                 )  # fmt: skip
                 for trial in trials(cell(), around(middle), name, kernel=kernel):
@@ -266,12 +266,7 @@ class TestCommand:
     def test_one_campaign_alone_is_told_what_can_be_compared(self, tmp_path: Path) -> None:
         path = str(tmp_path / "one.sqlite")
         with Store.open(path) as opened:
-            opened.create_campaign(
-                Campaign(
-                    id="20261120-a", study_id="s", study_title="S", study_source="", seed=1, cells=(cell(),), trials=5,
-                    created=BEGUN, machine=FACTS,
-                )
-            )  # fmt: skip
+            opened.create_campaign(campaign("20261120-a", cells=(cell(),), machine=FACTS))
         with pytest.raises(StoreError, match=r"the store has 1 campaign\n.*run a study twice, or .*--stack"):
             self.run(path)
         with pytest.raises(StoreError, match="fslab results --list"):

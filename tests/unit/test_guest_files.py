@@ -8,21 +8,21 @@ import os
 import socket
 import stat
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.limits import LIMIT_S
+from tests.made import cell, spec, trial
 
 from fslab.campaign import trial_machines
-from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import MachineSpec, TrialKey
 from fslab.errors import FailureClass, FslabError, GuestError, GuestHungError, UnsupportedError
 from fslab.feasibility import RefusingJournal
 from fslab.machine import guest as waiting
 from fslab.machine.guest import CONSOLE, Disk, Guest
 from fslab.machine.kinds.qemu import QemuGuest
-from fslab.record import Provenance, Status, TrialRecord
+from fslab.record import Status
 from fslab.storage import Drive, Workspace, images
 from fslab.system import trees, untrusted_files
 
@@ -235,19 +235,12 @@ def test_a_device_is_not_a_file(tmp_path: Path) -> None:
     assert untrusted_files.read(tmp_path / "small", limit_bytes=10) == b"0123456789"
 
 
-CELL = Cell(
-    stack=StackSpec(name="s", medium=MediumSpec(name="m", type="ram"), filesystem="ext4"),
-    workload=WorkloadSpec(name="w", tool="fio", parameters={"rw": "randread", "size": "4m"}),
-)
+CELL = cell(spec(name="s"), parameters={"rw": "randread", "size": "4m"})
 KEY = TrialKey(campaign="c", block=0, seed=1)
 
 
 def record(**changes: Any) -> dict[str, Any]:
-    values = {"key": KEY, "cell": CELL, "status": Status.OK, "started": datetime(2026, 1, 1, tzinfo=UTC)}
-    made = TrialRecord.model_validate(
-        {**values, "duration_s": 1.0, "provenance": Provenance(machine={}), **changes}
-    )
-    return dict(json.loads(made.model_dump_json()))
+    return dict(json.loads(trial(of=CELL, **{"key": KEY, **changes}).model_dump_json()))
 
 
 def test_a_record_of_another_trial_is_not_trusted(guest: tuple[Said, socket.socket]) -> None:

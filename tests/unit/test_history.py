@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests import made
 from typer.testing import CliRunner
 
 from fslab.analysis.history import history
@@ -19,11 +20,11 @@ from fslab.analysis.history_model import History
 from fslab.answers.answer_words import change_words
 from fslab.answers.model import Interval
 from fslab.api import comparisons
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cell, WorkloadSpec
 from fslab.cli import app
 from fslab.cli.history import history as verb
 from fslab.errors import StoreError, UsageError
-from fslab.record import Metric, Provenance, Status, TrialRecord, Value
+from fslab.record import Metric, Provenance, TrialRecord
 from fslab.report import changes, history_terminal
 from fslab.report.page import render
 from fslab.store.campaign import Campaign
@@ -32,10 +33,7 @@ from fslab.units import Direction, Unit
 
 BEGUN = datetime(2026, 11, 1, tzinfo=UTC)
 IOPS = Metric(name="write_iops", unit=Unit.IOPS)
-CELL = Cell(
-    stack=StackSpec(name="ext4", medium=MediumSpec(name="memory", type="ram"), filesystem="ext4"),
-    workload=WorkloadSpec(name="commit", tool="fio", parameters={"bs": "4k"}),
-)
+CELL = made.cell(parameters={"bs": "4k"}, name="commit")
 STEPS = (0.98, 0.99, 1.0, 1.01, 1.02)
 # Twelve nights: six on one level, then six on a level that is 12 % lower. Each night differs slightly from its level.
 OFF = (1.0, 1.003, 0.998, 1.001, 0.997, 1.002)
@@ -47,16 +45,14 @@ def night(
 ) -> tuple[Campaign, list[TrialRecord]]:
     name = f"202611{number + 1:02d}-a"
     machine = {"hostname": "lab", "kernel": "6.1.0-25", "boot_id": str(number), **facts}
-    campaign = Campaign(
-        id=name, study_id="nightly", study_title="N", study_source="", seed=1, cells=tuple(cells), trials=5,
-        created=BEGUN + timedelta(days=number), machine=machine,
-    )  # fmt: skip
+    campaign = made.campaign(
+        name, study_id="nightly", cells=tuple(cells), created=BEGUN + timedelta(days=number), machine=machine
+    )
+    provenance = Provenance(machine=machine, tools={"fio": "3.33"})
     trials = [
-        TrialRecord(
-            key=TrialKey(campaign=name, block=block, seed=block), cell=cells[0], status=Status.OK,
-            started=campaign.created, duration_s=1.0,
-            metrics={"write_iops": Value(value=middle * step, unit=Unit.IOPS)},
-            provenance=Provenance(machine=machine, tools={"fio": "3.33"}),
+        made.trial(
+            block, cells[0], campaign=name, started=campaign.created, metrics=made.iops(middle * step),
+            provenance=provenance,
         )
         for block, step in enumerate(STEPS)
     ]  # fmt: skip

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from tests.bare import campaign
+from tests.made import campaign
 
 from fslab.analysis.matching import MatchedBy, match
 from fslab.campaign import consent

@@ -6,32 +6,20 @@ import io
 from datetime import UTC, datetime
 
 from rich.console import Console
+from tests import made
 
 from fslab.analysis.interim import InterimResult, RepeatedQuestion
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.cli.live import LiveView
 from fslab.cli.progress import look_lines, replaced_words
-from fslab.record import Status, TrialRecord, Value
-from fslab.store.campaign import Campaign
-from fslab.units import Unit
+from fslab.record import Status, TrialRecord
 
 BEGUN = datetime(2026, 11, 20, tzinfo=UTC)
-CELL = Cell(
-    stack=StackSpec(name="xfs", medium=MediumSpec(name="memory", type="ram"), filesystem="xfs"),
-    workload=WorkloadSpec(
-        name="random", tool="fio", parameters={"rw": "randwrite", "bs": "4k", "size": "64m"}
-    ),
-)
-CAMPAIGN = Campaign(
-    id="c", study_id="s", study_title="", study_source="", seed=1, cells=(CELL,), trials=4, created=BEGUN
-)
+CELL = made.cell("xfs", parameters={"rw": "randwrite", "bs": "4k", "size": "64m"}, name="random")
+CAMPAIGN = made.campaign(cells=(CELL,), trials=4)
 
 
 def trial(block: int, **changes: object) -> TrialRecord:
-    return TrialRecord(
-        key=TrialKey(campaign="c", block=block, seed=0), cell=CELL, status=Status.OK, started=BEGUN, duration_s=1.0,
-        metrics={"write_iops": Value(value=61_000.0, unit=Unit.IOPS)},
-    ).model_copy(update=changes)  # fmt: skip
+    return made.trial(block, CELL, metrics=made.iops(61_000.0)).model_copy(update=changes)
 
 
 def test_it_shows_how_far_it_is_and_the_last_result() -> None:

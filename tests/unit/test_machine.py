@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests import made
 
 from fslab import feasibility
 from fslab.cell import MachineSpec, MediumSpec, StackSpec
@@ -117,10 +118,8 @@ def test_only_a_cpu_with_larger_registers_needs_the_library(
 
 def stack(filesystem: str = "f2fs", **changes: object) -> StackSpec:
     kind = str(changes.pop("medium", "ram"))
-    medium = MediumSpec(
-        name="m", type=kind, options={"path": "/dev/disk/by-id/x"} if kind == "device" else {}
-    )
-    return StackSpec.model_validate({"name": "s", "medium": medium, "filesystem": filesystem, **changes})
+    options = {"path": "/dev/disk/by-id/x"} if kind == "device" else {}
+    return made.spec(filesystem, kind, options, **{"name": "s", **changes})
 
 
 @pytest.fixture

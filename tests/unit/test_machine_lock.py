@@ -16,15 +16,16 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests import made
 from tests.limits import LIMIT_S
 
 from fslab.campaign import machine_lock, trial_loop
 from fslab.campaign.observer import Observer
 from fslab.campaign.trial_loop import TrialHistory, _CampaignRun
-from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
+from fslab.cell import Cell
 from fslab.cli.live import LiveView
 from fslab.cli.progress import Lines
-from fslab.record import Status, TrialRecord
+from fslab.record import TrialRecord
 from fslab.storage import Workspace
 from fslab.store.campaign import CampaignStatus
 
@@ -154,9 +155,7 @@ class Watcher:
 
     def run(self, cell: Cell, key: Any, _: object) -> TrialRecord:
         self.clock.now += 10
-        return TrialRecord(
-            key=key, cell=cell, status=Status.OK, started="2026-01-01T00:00:00Z", duration_s=10
-        )
+        return made.trial(of=cell, key=key, duration_s=10)
 
     def note(self, text: str) -> None:
         self.said.append(text)
@@ -171,11 +170,7 @@ def test_waiting_does_not_use_up_the_budget(workspace: Workspace, monkeypatch: p
     """A budget of 100 s is enough for ten trials of 10 s, although each waits 50 s for the lock."""
     clock = Clock()
     watcher: Any = Watcher(clock)
-    stack = StackSpec(name="ext4", medium=MediumSpec(name="m", type="ram"), filesystem="ext4")
-    cell = Cell(
-        stack=stack, workload=WorkloadSpec(name="w", tool="fio", parameters={"rw": "read", "size": "1m"})
-    )
-
+    cell = made.cell(parameters={"rw": "read", "size": "1m"})
     campaign: Any = SimpleNamespace(id="ours", seed=1)
     schedule: Any = SimpleNamespace(trials=[(block, cell) for block in range(20)])
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from tests.bare import CELL, STARTED, campaign
+from tests import made
 
 from fslab import texts
 from fslab.campaign.journal import CampaignJournal, is_running, leftover
 from fslab.cell import MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, NoSpaceError, StoreError
 from fslab.names import LONGEST_FILE_NAME, file_name, is_word, short_word
-from fslab.record import Severity, Status, TrialRecord, ValidityWarning, Value
+from fslab.record import Severity, Status, ValidityWarning
 from fslab.report.figures import Figure, files
 from fslab.store import export, rows
 from fslab.store.export import render
@@ -25,7 +25,6 @@ from fslab.store.export_format import Format
 from fslab.store.store import Store
 from fslab.study.matrix import medium_specs
 from fslab.study.model import StudyMedium
-from fslab.units import Unit
 
 HOSTILE = ["../ESC", "/etc/x", "a/b", "", ".", "..", ".hidden", "-rf", "a\0b", "a\nb", "a b", "x" * 129, "ä"]
 
@@ -34,7 +33,7 @@ HOSTILE = ["../ESC", "/etc/x", "a/b", "", ".", "..", ".hidden", "-rf", "a\0b", "
 def test_a_name_that_leads_elsewhere_is_none(name: str, tmp_path: Path) -> None:
     assert not is_word(name)
     with pytest.raises(ValidationError, match="is not a valid name"):
-        campaign(name)
+        made.campaign(name)
     with pytest.raises(ValidationError, match="is not a valid name"):
         TrialKey(campaign=name, block=0, seed=1)
     with pytest.raises(ValidationError, match="is not a valid name"):
@@ -46,19 +45,19 @@ def test_a_name_that_leads_elsewhere_is_none(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["20261121-010203-ab12", "c", "a.b_c+d-e", "x" * 128])
 def test_names_of_ours(name: str) -> None:
-    assert campaign(name).id == TrialKey(campaign=name, block=0, seed=1).campaign == name
+    assert made.campaign(name).id == TrialKey(campaign=name, block=0, seed=1).campaign == name
 
 
 @pytest.mark.parametrize("column", ["id", "cells", "machine"])
 def test_a_hostile_store_is_an_error_and_not_a_path(tmp_path: Path, column: str) -> None:
     path = tmp_path / "store.sqlite"
     with Store.open(str(path)) as store:
-        store.create_campaign(campaign("c1"))
+        store.create_campaign(made.campaign("c1"))
     with closing(sqlite3.connect(path)) as connection, connection:
         if column == "id":
             connection.execute("UPDATE campaigns SET id = '../ESC'")
         elif column == "cells":
-            hostile = json.dumps({**CELL.model_dump(mode="json"), "cache": "elsewhere"})
+            hostile = json.dumps({**made.CELL.model_dump(mode="json"), "cache": "elsewhere"})
             connection.execute("UPDATE cells SET spec = ?", [hostile])
         else:
             connection.execute("UPDATE campaigns SET machine = ?", ["[" * 200_000])
@@ -94,9 +93,7 @@ def test_numbers_of_json_have_64_bits() -> None:
 
 @pytest.mark.parametrize("change", [{"campaign": "../ESC"}, {"seed": "[" * 50}, {"spec": 5}, {"metrics": 5}])
 def test_a_hostile_export(tmp_path: Path, change: dict[str, object]) -> None:
-    key = TrialKey(campaign="c1", block=0, seed=7)
-    record = TrialRecord(key=key, cell=CELL, status=Status.OK, started=STARTED, duration_s=1.0)
-    (trial,) = json.loads(render([record], Format.JSON))
+    (trial,) = json.loads(render([made.trial()], Format.JSON))
     file = tmp_path / "trials.json"
     file.write_text(json.dumps([{**trial, **change}]))
     with pytest.raises(StoreError, match="is not an exported trial"):
@@ -105,11 +102,7 @@ def test_a_hostile_export(tmp_path: Path, change: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("written", ["Infinity", "-Infinity", "NaN", "1e999"])
 def test_a_figure_that_is_no_finite_number_is_unknown(written: str, tmp_path: Path) -> None:
-    figures = {"write_iops": Value(value=12.25, unit=Unit.IOPS)}
-    key = TrialKey(campaign="c1", block=0, seed=7)
-    record = TrialRecord(
-        key=key, cell=CELL, status=Status.OK, started=STARTED, duration_s=1.0, metrics=figures, probes=figures
-    )
+    record = made.trial(metrics=made.iops(12.25), probes=made.iops(12.25))
     file = tmp_path / "trials.json"
     file.write_bytes(render([record], Format.JSON).replace(b"12.25", written.encode()))
     (trial,) = export.read(file)
@@ -118,10 +111,7 @@ def test_a_figure_that_is_no_finite_number_is_unknown(written: str, tmp_path: Pa
 
 def test_an_export_with_half_a_character_is_read_as_a_store_is(tmp_path: Path) -> None:
     """JSON can contain lone surrogates, of which a cell has no digest and a report no text."""
-    key = TrialKey(campaign="c1", block=0, seed=7)
-    record = TrialRecord(key=key, cell=CELL, status=Status.OK, started=STARTED, duration_s=1.0, error="half")
-    stack = CELL.stack.model_copy(update={"mkfs_options": "half"})
-    half = record.model_copy(update={"cell": CELL.model_copy(update={"stack": stack})})
+    half = made.trial(of=made.cell(made.spec(mkfs_options="half")), error="half")
     file = tmp_path / "trials.json"
     file.write_bytes(render([half], Format.JSON).replace(b'"half"', b'"\\ud800"'))
     (trial,) = export.read(file)
@@ -182,15 +172,9 @@ def test_names_and_messages_do_not_command_the_terminal() -> None:
     earlier output."""
     evil, harmless = "a\x1b]52;c;eA==\x07\x9b2Jb\r\tc\n", "a ]52;c;eA==  2Jb \tc\n"
     medium = MediumSpec(name="m", type="ram")
-    key = TrialKey(campaign="c1", block=0, seed=7)
-    record = TrialRecord(
-        key=key, cell=CELL, status=Status.FAILED, error=evil, started=STARTED, duration_s=1.0
-    )
+    record = made.trial(status=Status.FAILED, error=evil)
     warning = ValidityWarning(kind="x", severity=Severity.NOTE, message=evil, hint=evil)
-    assert (
-        campaign("c1").model_validate({**campaign("c1").model_dump(), "study_title": evil}).study_title
-        == harmless
-    )
+    assert made.campaign(study_title=evil).study_title == harmless
     for found in (
         StackSpec(name=evil, medium=medium).name, WorkloadSpec(name=evil, tool="fio").name, record.error,
         warning.message, warning.hint,

@@ -5,15 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.limits import LIMIT_S
+from tests.limits import ran
 
 from fslab import outputs
 from fslab.errors import UsageError
+from fslab.system import files
 
 
 def test_what_was_there_is_replaced_and_keeps_its_permissions(tmp_path: Path) -> None:
@@ -67,18 +67,20 @@ def test_a_link_of_somebody_else_is_replaced(tmp_path: Path) -> None:
     assert not link.stat().st_mode & 0o022, "a link's own permissions are 0777"
 
 
+def read_while_replaced(pipe: Path, output: Path) -> bytes:
+    """Return what a reader of the pipe gets when ``output`` is written."""
+    with files.opened(pipe, os.O_RDONLY | os.O_NONBLOCK) as reader:
+        outputs.replace(output, "new")
+        return os.read(reader, 10)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a link of another user")
 def test_a_link_of_somebody_else_to_a_pipe_is_replaced_and_the_pipe_gets_nothing(tmp_path: Path) -> None:
     pipe, link = tmp_path / "pipe", tmp_path / "report.html"
     os.mkfifo(pipe)
     link.symlink_to(pipe)
     os.lchown(link, 65534, 65534)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        outputs.replace(link, "new")
-        assert os.read(reader, 10) == b""
-    finally:
-        os.close(reader)
+    assert read_while_replaced(pipe, link) == b""
     assert link.read_text() == "new"
 
 
@@ -89,12 +91,7 @@ def test_a_pipe_of_somebody_else_is_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "report.html"
     os.mkfifo(pipe)
     os.chown(pipe, 65534, 65534)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        outputs.replace(pipe, "new")
-        assert os.read(reader, 10) == b""
-    finally:
-        os.close(reader)
+    assert read_while_replaced(pipe, pipe) == b""
     assert pipe.read_text() == "new"
 
 
@@ -103,12 +100,7 @@ def test_a_pipe_of_somebody_else_where_only_we_make_files_is_meant(tmp_path: Pat
     pipe = tmp_path / "report.html"
     os.mkfifo(pipe)
     os.chown(pipe, 65534, 65534)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        outputs.replace(pipe, "new")
-        assert os.read(reader, 10) == b"new"
-    finally:
-        os.close(reader)
+    assert read_while_replaced(pipe, pipe) == b"new"
     assert pipe.is_fifo()
 
 
@@ -120,10 +112,7 @@ def test_standard_output_by_its_name(shell: str, tmp_path: Path) -> None:
         "from pathlib import Path; from fslab import outputs; outputs.replace(Path('/dev/stdout'), 'new')"
     )
     write = f'"{sys.executable}" -c "{script}"'
-    done = subprocess.run(
-        ["sh", "-c", shell.replace("$WRITE", write)], check=True, capture_output=True, text=True, cwd=tmp_path,
-        timeout=LIMIT_S,
-    )  # fmt: skip
+    done = ran(["sh", "-c", shell.replace("$WRITE", write)], check=True, cwd=tmp_path)
     assert done.stdout == ("before\nnew" if "before" in shell else "new")
     assert {each.name for each in tmp_path.iterdir()} <= {"told"}
 

@@ -12,11 +12,13 @@ from datetime import UTC, datetime
 import pytest
 from markupsafe import escape
 from rich.console import Console
+from tests.made import campaign as new_campaign
+from tests.made import trial
 
 from fslab.analysis.groups import groups
 from fslab.analysis.standings import StandingCertainty
-from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, TrialKey, WorkloadSpec
-from fslab.record import Command, Metric, Provenance, Status, TrialRecord, Value
+from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, WorkloadSpec
+from fslab.record import Command, Metric, Provenance, TrialRecord, Value
 from fslab.report import conclusion_terminal, paper
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
@@ -53,21 +55,8 @@ def made(middles: Middles, title: str = "T") -> tuple[Report, Campaign, list[Tri
         metric = CLAT if work.name == "sync" else IOPS
         for block, step in enumerate(STEPS):
             value = Value(value=middle * step, unit=metric.unit)
-            key = TrialKey(campaign="c", block=block, seed=block)
-            trials.append(
-                TrialRecord(
-                    key=key,
-                    cell=cell,
-                    status=Status.OK,
-                    started=CREATED,
-                    duration_s=1.0,
-                    metrics={metric.name: value},
-                )
-            )
-    campaign = Campaign(
-        id="c", study_id="s", study_title=title, study_source="", seed=1, cells=tuple(cells), trials=5,
-        created=CREATED, status=CampaignStatus.FINISHED,
-    )  # fmt: skip
+            trials.append(trial(block, cell, metrics={metric.name: value}))
+    campaign = new_campaign(study_title=title, cells=tuple(cells), status=CampaignStatus.FINISHED)
     known = build(campaign, trials, known=lambda work: (CLAT if work.name == "sync" else IOPS,))
     return known, campaign, trials
 

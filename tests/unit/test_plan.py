@@ -13,8 +13,9 @@ import pytest
 import ruamel.yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import made
 
-from fslab.cell import Cell, Fresh, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
+from fslab.cell import Cell, Fresh, MachineSpec, StackSpec
 from fslab.cli.plan import _where
 from fslab.machine.kinds import AUTO, BEST, GUEST, _qemu_command
 from fslab.plan.expand import order, tool_seed
@@ -160,10 +161,7 @@ fresh: block
 
 
 def cell(number: int) -> Cell:
-    return Cell(
-        stack=StackSpec(name=f"s{number}", medium=MediumSpec(name="m", type="ram")),
-        workload=WorkloadSpec(name="w", tool="fio"),
-    )
+    return made.cell(made.spec(None, name=f"s{number}"))
 
 
 def argvs(plan: Plan, stack: str, workload: str, stage: Stage) -> list[str]:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from tests import made
 
-from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
+from fslab.cell import Cell
 from fslab.errors import UnsupportedError
 from fslab.feasibility import check_cell, why_not
 
 
 def cell(filesystem: str | None, tool: str, **parameters: str | int | bool) -> Cell:
-    medium = MediumSpec(name="m", type="ram" if filesystem else "directory", options={})
-    return Cell(
-        stack=StackSpec(name="s", medium=medium, filesystem=filesystem),
-        workload=WorkloadSpec(name="w", tool=tool, parameters=parameters),
-    )
+    return made.cell(made.spec(filesystem, "ram" if filesystem else "directory"), tool, parameters)
 
 
 @pytest.mark.parametrize(
@@ -62,5 +59,5 @@ def test_why_not(
 
 
 def test_the_error_says_which_workload_on_what() -> None:
-    with pytest.raises(UnsupportedError, match="w on s: not possible: it needs symbolic links"):
+    with pytest.raises(UnsupportedError, match="w on vfat: not possible: it needs symbolic links"):
         check_cell(cell("vfat", "engine", operation="meta", operations="symlink"))

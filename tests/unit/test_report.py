@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests import made
 
 from fslab.analysis.groups import headline_metrics
 from fslab.analysis.rows import Mark
 from fslab.analysis.standings import StandingCertainty
-from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.record import Metric, Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.report import paper
 from fslab.report.build import build
@@ -22,7 +23,7 @@ from fslab.report.conclusion_terminal import show as show_conclusion
 from fslab.report.model import Report
 from fslab.report.row_words import slices_words
 from fslab.report.terminal import show
-from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit
 
 CREATED = datetime(2026, 11, 20, 21, 49, tzinfo=UTC)
@@ -42,11 +43,7 @@ def warning(severity: Severity, message: str = "the CPUs were 97 % busy") -> Val
 
 def trial(cell: Cell, block: int, metrics: dict[Metric, float | None], **more: Any) -> TrialRecord:
     values = {metric.name: Value(value=value, unit=metric.unit) for metric, value in metrics.items()}
-    fields: dict[str, Any] = {
-        "key": TrialKey(campaign="c1", block=block, seed=block), "cell": cell, "status": Status.OK,
-        "started": CREATED, "duration_s": 1.0, "metrics": values,
-    }  # fmt: skip
-    return TrialRecord(**{**fields, **more})
+    return made.trial(block, cell, **{"metrics": values, **more})
 
 
 def five(cell: Cell, base: dict[Metric, float], **more: Any) -> list[TrialRecord]:
@@ -61,12 +58,11 @@ def cells(stacks: Iterable[StackSpec], *workloads: WorkloadSpec) -> tuple[Cell, 
 
 
 def report(planned: tuple[Cell, ...], trials: list[TrialRecord], **more: Any) -> Report:
-    fields: dict[str, Any] = {
-        "id": "20261120-k3f", "study_id": "quick", "study_title": "Quick", "study_source": "", "seed": 1,
-        "cells": planned, "trials": 5, "created": CREATED, "status": CampaignStatus.FINISHED,
+    fields = {
+        "study_id": "quick", "study_title": "Quick", "cells": planned, "status": CampaignStatus.FINISHED,
         "machine": {"kernel": "6.18.44", "cpu": "Xeon 1234", "cpus": 2, "memory_bytes": 24 * 2**30},
     }  # fmt: skip
-    campaign = Campaign(**{**fields, **more})
+    campaign = made.campaign("20261120-k3f", **{**fields, **more})
     return build(campaign, trials, known=lambda workload: METRICS[workload.tool])
 
 
@@ -429,17 +425,7 @@ def test_workload_of_another_version_still_has_a_row(workload: WorkloadSpec) -> 
     assert headline_metrics(workload) == ()
     planned = cells((EXT4, XFS), workload)
     trials = [item for cell in planned for item in five(cell, {LATENCY: 10})]
-    campaign = Campaign(
-        id="c1",
-        study_id="s",
-        study_title="S",
-        study_source="",
-        seed=1,
-        cells=planned,
-        trials=5,
-        created=CREATED,
-    )
-    (row,) = build(campaign, trials).rows
+    (row,) = build(made.campaign(cells=planned), trials).rows
     assert (row.metric, row.unit, row.better) == ("fsync_mean", Unit.NANOSECONDS, Direction.NEITHER)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import made
 
 from fslab import feasibility
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
@@ -47,18 +48,9 @@ def eight(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def cell(name: str, kind: str = "ram", size: str = "1m", **changes: Any) -> Cell:
-    options = changes.pop("options", {"size": "1g"})
-    machine = changes.pop("machine", MachineSpec())
-    filesystem = None if kind == "directory" else "ext4"
-    stack = StackSpec(
-        name=name,
-        medium=MediumSpec(name=name, type=kind, options=options),
-        filesystem=filesystem,
-        machine=machine,
-    )
-    return Cell(
-        stack=stack, workload=WorkloadSpec(name="w", tool="fio", parameters={"rw": "write", "size": size})
-    )
+    medium = MediumSpec(name=name, type=kind, options=changes.pop("options", {"size": "1g"}))
+    stack = made.spec(None if kind == "directory" else "ext4", name=name, medium=medium, **changes)
+    return made.cell(stack, parameters={"rw": "write", "size": size})
 
 
 def free(place: Path) -> int:

@@ -4,39 +4,29 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from math import exp
+
+from tests import made
 
 from fslab.analysis.groups import groups, metrics_of
 from fslab.analysis.interim import InterimResult, RepeatedQuestion, questions
 from fslab.analysis.rows import looks_of, row_answers
 from fslab.campaign.schedule import Schedule
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cell, StackSpec, WorkloadSpec
 from fslab.record import Provenance, Status, TrialRecord, Value
 from fslab.stopping_rule import StoppingRule, Until
 from fslab.units import Direction, Unit
 
-RAM = MediumSpec(name="memory", type="ram")
-WORKLOAD = WorkloadSpec(
-    name="w", tool="fio", parameters={"rw": "randwrite", "bs": "4k", "size": "64m", "runtime": "1s"}
-)
-CELLS = tuple(
-    Cell(stack=StackSpec(name=name, medium=RAM, filesystem=name), workload=WORKLOAD)
-    for name in ("ext4", "xfs", "btrfs")
-)
+PARAMETERS = {"rw": "randwrite", "bs": "4k", "size": "64m", "runtime": "1s"}
+CELLS = tuple(made.cell(name, parameters=PARAMETERS) for name in ("ext4", "xfs", "btrfs"))
+WORKLOAD, RAM = CELLS[0].workload, CELLS[0].stack.medium
 ValueOf = Callable[[Cell, int], float | None]
 
 
 def record(cell: Cell, block: int, value: float | None) -> TrialRecord:
-    return TrialRecord(
-        key=TrialKey(campaign="c", block=block, seed=1),
-        cell=cell,
-        status=Status.FAILED if value is None else Status.OK,
-        failure="crashed" if value is None else None,
-        started=datetime(2026, 1, 1, tzinfo=UTC),
-        duration_s=1.0,
-        metrics={} if value is None else {"write_iops": Value(value=value, unit=Unit.IOPS)},
-    )
+    if value is None:
+        return made.trial(block, cell, status=Status.FAILED, failure="crashed")
+    return made.trial(block, cell, metrics=made.iops(value))
 
 
 def finished(stopping: StoppingRule, value_of: ValueOf, *, killed_after: int | None = None) -> Schedule:

@@ -10,17 +10,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.made import campaign
 
 from fslab.campaign import liveness
 from fslab.serve import bounds, server
 from fslab.serve.app import application
 from fslab.serve.guard import Access
 from fslab.store import schema
-from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -42,12 +41,7 @@ def connect(tmp_path: Path, released: threading.Event, monkeypatch: pytest.Monke
     """Yield a function that connects to the test's own server, which has a store with one campaign."""
     url = str(tmp_path / "store.sqlite")
     with Store.open(url) as store:
-        store.create_campaign(
-            Campaign(
-                id="c1", study_id="s", study_title="S", study_source="", seed=1, cells=(), trials=1,
-                created=datetime(2026, 11, 20, tzinfo=UTC),
-            )
-        )  # fmt: skip
+        store.create_campaign(campaign(cells=()))
     monkeypatch.setattr(liveness, "is_running", lambda _: not released.is_set())
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     app = application(url, Access.of("localhost"))

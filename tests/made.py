@@ -1,0 +1,56 @@
+"""What tests need of campaigns: stacks, cells, campaigns and trials, made of the fields that matter to a test."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.record import Status, TrialRecord, Value
+from fslab.store.campaign import Campaign
+from fslab.units import Unit
+
+STARTED = datetime(2026, 11, 20, 21, 49, 7, tzinfo=UTC)
+
+
+def spec(
+    filesystem: str | None = "ext4", medium: MediumSpec | str = "ram", options: dict[str, Any] | None = None,
+    **more: Any,
+) -> StackSpec:  # fmt: skip
+    """Return a stack with the name of its file system. ``medium``: or its type, with these ``options``."""
+    disk = MediumSpec(name="m", type=medium, options=options or {}) if isinstance(medium, str) else medium
+    return StackSpec(**{"name": filesystem or "here", "medium": disk, "filesystem": filesystem, **more})
+
+
+def cell(
+    stack: StackSpec | str = "ext4", tool: str = "fio", parameters: dict[str, Any] | None = None, name: str = "w",
+    **more: Any,
+) -> Cell:  # fmt: skip
+    """Return a cell. ``stack``: or its file system, on a RAM disk. ``name``: of the workload."""
+    return Cell(
+        stack=spec(stack) if isinstance(stack, str) else stack,
+        workload=WorkloadSpec(name=name, tool=tool, parameters=parameters or {}),
+        **more,
+    )
+
+
+CELL = cell("xfs", name="rand")
+
+
+def campaign(name: str = "c1", **more: Any) -> Campaign:
+    fields: dict[str, Any] = {
+        "id": name, "study_id": "s", "study_title": "S", "study_source": "", "seed": 1, "cells": (CELL,), "trials": 5,
+        "created": STARTED,
+    }  # fmt: skip
+    return Campaign(**{**fields, **more})
+
+
+def trial(block: int = 0, of: Cell = CELL, *, campaign: str = "c1", **more: Any) -> TrialRecord:
+    fields: dict[str, Any] = {
+        "key": TrialKey(campaign=campaign, block=block, seed=block), "cell": of, "status": Status.OK,
+        "started": STARTED, "duration_s": 1.0,
+    }  # fmt: skip
+    return TrialRecord(**{**fields, **more})
+
+
+def iops(value: float | None) -> dict[str, Value]:
+    """Return the metrics of a trial that only has its rate of writes."""
+    return {"write_iops": Value(value=value, unit=Unit.IOPS)}
