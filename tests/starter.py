@@ -180,7 +180,9 @@ def _import_all() -> None:
             import_module(module.name)
     for name in LATE:
         import_module(name)
-    import_module("fslab.report.page.render").compile_templates()
+    environment = import_module("fslab.report.page.render")._environment()
+    for name in environment.list_templates(extensions=["j2"]):
+        environment.get_template(name)
     gc.collect()
     gc.freeze()
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a library started a thread"

@@ -162,12 +162,6 @@ def _heats(rows: Sequence[HeatRow]) -> list[tuple[list[int], list[HeatRow]]]:
     return [(list(stacks), alike) for stacks, alike in tables.items()]
 
 
-def compile_templates() -> None:
-    """Compile all templates, for a process that renders pages in others that it forks."""
-    for name in _environment().list_templates(extensions=["j2"]):
-        _environment().get_template(name)
-
-
 def _template(name: str) -> Template:
     return _environment().get_template(f"{name}.html.j2")
 
