@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import random
 import re
 from math import exp, sqrt
 
 import pytest
-from rich.console import Console
 from tests.unit.compared import CLAT, IOPS, around, cell, compared, metrics_of, trials
+from tests.unit.terminal import printed
 
 from fslab.analysis.campaign_comparison import Results, compare_results
 from fslab.analysis.campaign_comparison_model import CampaignComparison
@@ -166,9 +165,7 @@ class TestLines:
 
 
 def shown(found: CampaignComparison, width: int = 80) -> str:
-    console = Console(width=width, color_system=None, file=io.StringIO(), record=True)
-    campaign_comparison_terminal.show(found, console)
-    return "\n".join(line.rstrip() for line in console.export_text().splitlines())
+    return printed(campaign_comparison_terminal.show, found, width=width)
 
 
 def test_the_terminal_at_80_columns() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import random
 import re
 from collections.abc import Mapping, Sequence
 
 import pytest
 from rich.cells import cell_len
-from rich.console import Console
+from tests.unit.terminal import printed
 from tests.unit.test_report import (
     BTRFS,
     EXT4,
@@ -65,9 +64,7 @@ def three(**more: object) -> Report:
 
 
 def told(found: Report, width: int = 80) -> str:
-    console = Console(width=width, color_system=None, file=io.StringIO(), record=True)
-    show(found, conclude(found), console)
-    return console.export_text()
+    return printed(show, found, conclude(found), width=width)
 
 
 def sparse(stacks_each: int = 4, works: int = 16) -> Report:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
 from collections.abc import Sequence
@@ -11,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 from tests.made import campaign as new_campaign
 from tests.made import iops, trial
+from tests.unit.terminal import printed
 from typer.testing import CliRunner
 
 from fslab.analysis.fleet import fleet
@@ -74,9 +73,7 @@ def told(measured: Sequence[tuple[Campaign, list[TrialRecord]]], **more: Any) ->
 
 
 def lines(found: Fleet, *, each: bool = False) -> list[str]:
-    console = Console(width=110, color_system=None, file=io.StringIO(), record=True)
-    fleet_terminal.show(found, console, each=each)
-    return [line.rstrip() for line in console.export_text().splitlines()]
+    return printed(fleet_terminal.show, found, width=110, each=each).splitlines()
 
 
 def shown(found: Fleet) -> str:

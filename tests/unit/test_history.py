@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 from tests import made
+from tests.unit.terminal import printed
 from typer.testing import CliRunner
 
 from fslab.analysis.history import history
@@ -68,9 +67,7 @@ def told(past: Sequence[tuple[Campaign, list[TrialRecord]]], **more: Any) -> His
 
 
 def shown(found: History) -> str:
-    console = Console(width=100, color_system=None, file=io.StringIO(), record=True)
-    history_terminal.show(found, console)
-    return "\n".join(line.rstrip() for line in console.export_text().splitlines())
+    return printed(history_terminal.show, found, width=100)
 
 
 def test_a_change_of_level_is_found_measured_and_named_with_what_changed_there() -> None:

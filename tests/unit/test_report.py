@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 from tests import made
+from tests.unit.terminal import printed
 
 from fslab.analysis.groups import headline_metrics
 from fslab.analysis.rows import Mark
@@ -67,9 +68,7 @@ def report(planned: tuple[Cell, ...], trials: list[TrialRecord], **more: Any) ->
 
 
 def shown(found: Report, width: int = 80, *, notes: bool = False) -> str:
-    console = Console(width=width, color_system=None, file=io.StringIO(), record=True)
-    show(found, console, notes=notes)
-    return "\n".join(line.rstrip() for line in console.export_text().splitlines())
+    return printed(show, found, width=width, notes=notes)
 
 
 def in_effect(*options: str, changed: dict[str, str | None] | None = None) -> dict[str, Any]:
@@ -322,9 +321,8 @@ def test_medians_of_slices_are_said_to_be_no_figures_of_whole_runs() -> None:
     assert slices_words(told) == said
     assert slices_words(report(planned, others)) is None
     assert slices_words(report(planned[:2], some)) == said.replace(" (1 of 2 workloads)", "")
-    short = Console(width=80, color_system=None, file=io.StringIO(), record=True)
-    show_conclusion(told, conclude(told), short)
-    for text in (shown(told), short.export_text(), paper.markdown(told).replace("\\", "")):
+    short = printed(show_conclusion, told, conclude(told))
+    for text in (shown(told), short, paper.markdown(told).replace("\\", "")):
         assert said in " ".join(text.split())
 
 

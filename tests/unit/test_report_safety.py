@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 import tests.unit.test_report as reports
-from rich.console import Console
+from tests.unit.terminal import printed
 from tests.unit.test_report import BTRFS, EXT4, IOPS, RANDOM, XFS, cells, five, trial
 
 from fslab.cell import WorkloadSpec
@@ -84,9 +82,7 @@ def test_the_conclusion_begins_with_what_power_cuts_broke(found: Report) -> None
 
 
 def test_a_count_says_what_is_counted(found: Report) -> None:
-    shown = Console(width=100, record=True, file=io.StringIO())
-    conclusion_terminal.show(found, conclude(found), shown)
-    text = shown.export_text()
+    text = printed(conclusion_terminal.show, found, conclude(found), width=100)
     assert "power-cuts: promises broken" in text
     assert "rand-write-4k: write" not in text, "IOPS say it themselves"
 

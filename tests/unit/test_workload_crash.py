@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.unit.read import read
+from tests.unit.read import read_whole
 
 from fslab.api import crash
 from fslab.campaign import tool_output
@@ -33,10 +33,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def reading(document: dict[str, Any], stderr: str = "") -> Reading:
-    parameters = CRASH.parse_parameters({})
-    found = read(CRASH, parameters, ToolOutput(stdout=json.dumps(document), stderr=stderr, duration_s=2.0))
-    assert set(found.metrics) == {metric.name for metric in CRASH.metrics(parameters)}
-    return found
+    return read_whole(CRASH, {}, ToolOutput(stdout=json.dumps(document), stderr=stderr, duration_s=2.0))
 
 
 def test_what_is_run(monkeypatch: pytest.MonkeyPatch) -> None:

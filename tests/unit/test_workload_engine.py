@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.unit.read import read
+from tests.unit.read import read, read_whole
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
@@ -22,10 +22,7 @@ JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=7)
 
 
 def reading(text: str, **raw: Any) -> Reading:
-    parameters = ENGINE.parse_parameters(raw)
-    found = read(ENGINE, parameters, ToolOutput(stdout=text, stderr="", duration_s=1.0))
-    assert set(found.metrics) == {metric.name for metric in ENGINE.metrics(parameters)}
-    return found
+    return read_whole(ENGINE, raw, ToolOutput(stdout=text, stderr="", duration_s=1.0))
 
 
 def changed(**changes: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.unit.read import read
+from tests.unit.read import read, read_whole
 
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
 
@@ -23,14 +23,11 @@ def golden(name: str) -> dict[str, Any]:
 
 
 def reading(operation: str, document: dict[str, Any], manifest: dict[str, Any] | None = None) -> Reading:
-    parameters = ENGINE.parse_parameters({"operation": operation, "threads": 2})
     truth = json.dumps(manifest or golden("populate")["answer"])
     output = ToolOutput(
         stdout=json.dumps(document), stderr="", files={"manifest.json": truth}, duration_s=1.0
     )
-    found = read(ENGINE, parameters, output)
-    assert set(found.metrics) == {metric.name for metric in ENGINE.metrics(parameters)}
-    return found
+    return read_whole(ENGINE, {"operation": operation, "threads": 2}, output)
 
 
 @pytest.mark.parametrize("operation", TREE)

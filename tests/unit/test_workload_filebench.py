@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.unit.read import read
+from tests.unit.read import read_whole
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
@@ -25,10 +25,9 @@ def document() -> dict[str, Any]:
 
 
 def reading(text: str, **raw: Any) -> Reading:
-    parameters = FILEBENCH.parse_parameters({"personality": "varmail", **raw})
-    found = read(FILEBENCH, parameters, ToolOutput(stdout=text, stderr="", duration_s=1.0))
-    assert set(found.metrics) == {metric.name for metric in FILEBENCH.metrics(parameters)}
-    return found
+    return read_whole(
+        FILEBENCH, {"personality": "varmail", **raw}, ToolOutput(stdout=text, stderr="", duration_s=1.0)
+    )
 
 
 def test_the_figures_of_a_run() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.read import read
+from tests.unit.read import read, read_whole
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
@@ -24,10 +24,7 @@ def output(text: str) -> ToolOutput:
 
 
 def reading(name: str, **raw: Any) -> Reading:
-    parameters = FIO.parse_parameters(raw)
-    found = read(FIO, parameters, output((GOLDEN / f"{name}.json").read_text()))
-    assert set(found.metrics) == {metric.name for metric in FIO.metrics(parameters)}
-    return found
+    return read_whole(FIO, raw, output((GOLDEN / f"{name}.json").read_text()))
 
 
 def test_random_direct_writes() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.unit.read import read
+from tests.unit.read import read_whole
 
 from fslab.crash.request import REQUESTS, RecoveryRequest
 from fslab.errors import NoSpaceError, ToolOutputError, UnsupportedError
@@ -23,10 +23,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def reading(document: dict[str, Any], stderr: str = "", **raw: Any) -> Reading:
-    parameters = RECOVERY.parse_parameters(raw)
-    found = read(RECOVERY, parameters, ToolOutput(stdout=json.dumps(document), stderr=stderr, duration_s=2.0))
-    assert set(found.metrics) == {metric.name for metric in RECOVERY.metrics(parameters)}
-    return found
+    return read_whole(RECOVERY, raw, ToolOutput(stdout=json.dumps(document), stderr=stderr, duration_s=2.0))
 
 
 def test_what_is_run() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.unit.read import read
+from tests.unit.read import read_whole
 
 from fslab.errors import NoSpaceError, ToolOutputError
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
@@ -18,10 +18,7 @@ OPERATIONS = ["create", "read", "delete", "mkdir", "rmdir", "touch", "echo", "ca
 
 
 def reading(stdout: str, *, stderr: str = "", **raw: Any) -> Reading:
-    parameters = SHELL.parse_parameters(raw)
-    found = read(SHELL, parameters, ToolOutput(stdout=stdout, stderr=stderr, duration_s=2.5))
-    assert set(found.metrics) == {metric.name for metric in SHELL.metrics(parameters)}
-    return found
+    return read_whole(SHELL, raw, ToolOutput(stdout=stdout, stderr=stderr, duration_s=2.5))
 
 
 def test_the_rate_is_that_of_the_whole_loop() -> None:
