@@ -46,6 +46,30 @@ def test_a_difference_of_two_cells_has_twice_the_variance_of_one() -> None:
     )
 
 
+def test_cells_with_other_figures_show_the_autocorrelation_of_trials_too() -> None:
+    """Two cells with this figure are too few to show it, and four are enough."""
+    random = np.random.default_rng(2)
+    cells = [cell(f"fs{number}", "w") for number in range(2)]
+    cells += [cell(f"fs{number}", "r", rw="randread") for number in range(2)]
+    records = [
+        record
+        for one in cells
+        for record in trials(
+            one,
+            [*np.exp(0.02 * random.normal(size=8))],
+            "write_iops" if one.workload.name == "w" else "read_iops",
+        )
+    ]
+    few = CampaignNoise(trials=[each for each in records if each.cell.workload.name == "w"])
+    all_cells = CampaignNoise(trials=records)
+    one, other = few.between(all_cells, METRIC).alone
+    assert one is not None
+    assert other is not None
+    assert (one.is_known, other.is_known) == (False, True)
+    assert other == all_cells.between(few, "read_iops").alone[0]
+    assert CampaignNoise(trials=()).between(few, METRIC).alone == (None, one)
+
+
 @pytest.mark.parametrize(
     "other",
     [

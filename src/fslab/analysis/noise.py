@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
 
-from fslab.analysis.groups import Group
+from fslab.analysis.groups import Group, headline_metrics
 from fslab.analysis.usability import usable_value
 from fslab.answers.compare import CommonCorrelation, NoisePrior, fit_correlation, fit_noise, of_two_campaigns
 from fslab.cell import Cell
@@ -32,7 +32,9 @@ class CampaignNoise:
 
     trials: Sequence[TrialRecord]
     _fitted: dict[str, Mapping[_Key, NoisePrior | None]] = field(default_factory=dict, init=False, repr=False)
-    _correlated: dict[str, CommonCorrelation | None] = field(default_factory=dict, init=False, repr=False)
+    _correlated: dict[str | None, CommonCorrelation | None] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def prior(self, metric: str, weights: Iterable[tuple[Cell, float]]) -> NoisePrior | None:
         """Return the prior, estimated from other cells, for Σ weight · log(metric of the cell) in one block.
@@ -59,16 +61,17 @@ class CampaignNoise:
         """Return a function that gives the prior of a comparison of two stacks (ids) of a group."""
         return lambda one, other: self.prior(metric, [(group.cells[one], 1.0), (group.cells[other], -1.0)])
 
-    def between(self, other: "CampaignNoise", metric: str) -> NoisePrior | None:
-        """Return the prior of a comparison with a trial of another campaign: how much trials resemble the ones before.
-
-        None if too few trials of one of the campaigns show it.
-        """
+    def between(self, other: "CampaignNoise", metric: str) -> NoisePrior:
+        """Return the prior of a comparison with a trial of another campaign: how much trials resemble the ones
+        before."""
         return of_two_campaigns(self._correlation(metric), other._correlation(metric))
 
-    def _correlation(self, metric: str) -> CommonCorrelation | None:
+    def _correlation(self, metric: str | None) -> CommonCorrelation | None:
+        """Return the autocorrelation of a metric; where too few cells have it, that of the first figure of each."""
         if metric not in self._correlated:
-            self._correlated[metric] = fit_correlation([*self._values(metric)[1].values()])
+            found = fit_correlation([*self._values(metric)[1].values()])
+            enough = metric is None or (found is not None and found.is_known)
+            self._correlated[metric] = found if enough else self._correlation(None)
         return self._correlated[metric]
 
     def _fit(self, metric: str) -> Mapping[_Key, NoisePrior | None]:
@@ -94,17 +97,25 @@ class CampaignNoise:
             for key, own in kinds.items()
         }
 
-    def _values(self, metric: str) -> tuple[dict[str, Cell], dict[str, _Blocks]]:
-        """Return cells, and the logarithms of their values by block, by the cells' ids."""
+    def _values(self, metric: str | None) -> tuple[dict[str, Cell], dict[str, _Blocks]]:
+        """Return cells, and the logarithms of their values by block, by the cells' ids. None: of the first figure."""
         cells: dict[str, Cell] = {}
         values: dict[str, dict[int, float]] = defaultdict(dict)
+        names: dict[str, str] = {}
         for trial in self.trials:
-            value = usable_value(trial, metric)
+            if metric is None and trial.cell.id not in names:
+                names[trial.cell.id] = _first(trial)
+            value = usable_value(trial, names[trial.cell.id] if metric is None else metric)
             if value is not None and value > 0:
                 cells[trial.cell.id] = trial.cell
                 values[trial.cell.id][trial.key.block] = value
         logs = {key: {block: log(value) for block, value in own.items()} for key, own in values.items()}
         return cells, logs
+
+
+def _first(trial: TrialRecord) -> str:
+    """Return the first figure of a trial's workload in a table."""
+    return next((each.name for each in headline_metrics(trial.cell.workload)), next(iter(trial.metrics), ""))
 
 
 def measured_alike(cell: Cell) -> _Key:

@@ -11,15 +11,18 @@ KNOWN_LEAST = 50  # values of all cells that show an autocorrelation of 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommonCorrelation:
-    """The autocorrelation ``lag1`` from block to block, estimated from so many ``values`` of all cells."""
+    """The autocorrelation ``lag1`` from block to block, estimated from so many ``values`` of all cells.
+
+    ``least``: the number of them from which on the estimate counts as known.
+    """
 
     lag1: float
-    values: int
+    values: float
+    least: int = KNOWN_LEAST
 
     @property
     def is_known(self) -> bool:
-        """Whether so many values distinguish an autocorrelation of 0.5 from 0."""
-        return self.values >= KNOWN_LEAST
+        return self.values >= self.least
 
 
 Correlations = tuple[CommonCorrelation | None, CommonCorrelation | None]  # of both sides; None: unknown
@@ -61,13 +64,10 @@ class NoisePrior:
         )
 
 
-def of_two_campaigns(one: CommonCorrelation | None, other: CommonCorrelation | None) -> NoisePrior | None:
+def of_two_campaigns(one: CommonCorrelation | None, other: CommonCorrelation | None) -> NoisePrior:
     """Return the prior of a comparison without common blocks, of which only the autocorrelation of each side is
-    known. None if either has too few blocks to show it."""
-    if one is None or other is None:
-        return None
-    known = CommonCorrelation(lag1=max(one.lag1, other.lag1), values=min(one.values, other.values))
-    return NoisePrior(variance=1.0, freedom=0.0, most=0.0, alone=(known, known))
+    known."""
+    return NoisePrior(variance=1.0, freedom=0.0, most=0.0, alone=(one, other))
 
 
 def fit_correlation(cells: Sequence[Mapping[int, float]]) -> CommonCorrelation | None:
