@@ -23,8 +23,7 @@ use crate::measure::syscall::Syscall;
 use crate::measure::{Detail, Measure};
 use crate::sys;
 use crate::walk::{
-    Dents, Directory, Entry, FileVisitor, Handle, Node, Order, Tree, Tried, Trouble, Visit, Visitor, entries,
-    walk,
+    Dents, Directory, Entry, FileVisitor, Handle, Node, Order, Tree, Tried, Trouble, Visit, entries, walk,
 };
 
 /// Maximum number of times that the rest of a directory is removed and `rmdir` is tried again. Some file systems skip
@@ -139,23 +138,7 @@ struct Deleter {
     directories: u64,
 }
 
-impl Visitor for Deleter {
-    type Data = ();
-
-    fn root(&mut self, _tree: &Tree, _recorder: &mut Recorder<'_>) -> Visit {
-        Ok(())
-    }
-
-    fn enter(
-        &mut self,
-        _parent: &Directory<'_, ()>,
-        _name: &CStr,
-        _opened: &Handle,
-        _recorder: &mut Recorder<'_>,
-    ) -> Visit<Option<()>> {
-        Ok(Some(()))
-    }
-
+impl FileVisitor for Deleter {
     #[inline]
     fn file(
         &mut self,

@@ -81,7 +81,7 @@ pub trait Visitor: Send {
     }
 }
 
-/// A visitor that processes files only and keeps no data for directories.
+/// A visitor that enters all directories and keeps no data for them.
 pub trait FileVisitor: Send {
     /// Process an entry that is not a directory.
     fn file(
@@ -90,6 +90,11 @@ pub trait FileVisitor: Send {
         entry: &Entry<'_>,
         recorder: &mut Recorder<'_>,
     ) -> Visit;
+
+    /// Process the end of a directory: everything in it is done.
+    fn leave(&mut self, _tree: &Tree, _node: &Node<()>, _recorder: &mut Recorder<'_>) -> Visit {
+        Ok(())
+    }
 }
 
 impl<V: FileVisitor> Visitor for V {
@@ -117,6 +122,10 @@ impl<V: FileVisitor> Visitor for V {
         recorder: &mut Recorder<'_>,
     ) -> Visit {
         FileVisitor::file(self, directory, entry, recorder)
+    }
+
+    fn leave(&mut self, tree: &Tree, node: &Node<()>, recorder: &mut Recorder<'_>) -> Visit {
+        FileVisitor::leave(self, tree, node, recorder)
     }
 }
 
