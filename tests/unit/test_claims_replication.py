@@ -112,6 +112,15 @@ def test_markdown_begins_with_the_summary_and_has_a_row_for_each_claim() -> None
     assert lines[2] == f"**{summary(made())}**"
 
 
+def test_what_an_earlier_row_says_is_not_repeated() -> None:
+    said = ["no disk. Measured: 1", "no disk. Measured: 2", "no disk. Measured: 1", "no cpu. Measured: 2"]
+    row = page().rows[0]
+    rows = tuple(row.model_copy(update={"id": f"{n}", "here": here}) for n, here in enumerate(said))
+    lines = [line for line in replication.lines(page(rows=rows)) if line.startswith("| ")][-4:]
+    told = [line.split(" | ")[4] for line in lines]
+    assert told == [said[0], "as 0. Measured: 2", "as 0", said[3]]
+
+
 def test_columns_of_printed_figures_are_left_out_if_there_are_none() -> None:
     rows = tuple(row.model_copy(update={"printed": "–", "supported": "–"}) for row in page().rows)
     assert "| | claim | here | verdict |" in list(replication.lines(page(rows=rows)))

@@ -12,7 +12,7 @@ from fslab.claims import verdict_words
 from fslab.claims.build import asked_of
 from fslab.claims.demands import demand, demands
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, Verdicts
+from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, PartFinding, Verdicts
 from fslab.claims.multiplicity import answers
 from fslab.claims.parts import Bounds
 from fslab.claims.requirement_check import Setting
@@ -298,6 +298,23 @@ def test_stripes_of_the_disk_server_are_compared_with_one_disk_and_not_with_each
     assert between.unmet[0].try_ == "--on guest"
     for layout in ("lvm-stripe", "md-raid0"):
         assert found(f"xfs[layout={layout}] > xfs[layout=single]").verdict is ClaimVerdict.REPLICATED
+
+
+def test_like_reasons_are_counted_together_whatever_stack_lacks_the_figure() -> None:
+    why = [
+        "reiser4 ssd on host: Linux 6.18 has no reiser4 (never in Linux itself)",
+        "reiser4 hdd on host: Linux 6.18 has no reiser4 (never in Linux itself)",
+        "stat_rate of files on ext4[disks=2] is unknown",
+        "files on xfs has no usable trial: it crashed",
+    ]
+    unknown = ClaimVerdict.UNKNOWN
+    part = PartFinding(what="w", where="", bound="", verdict=unknown)
+    found = [
+        ClaimAnswer(verdict=unknown, words="", parts=1, findings=(part.model_copy(update={"why": each}),))
+        for each in why
+    ]
+    told = "2: Linux 6.18 has no reiser4; 1: no stat_rate; 1: it crashed"
+    assert verdict_words.untested_words(found) == told
 
 
 def test_untested_claims_cost_the_others_nothing() -> None:

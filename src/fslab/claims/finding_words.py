@@ -9,6 +9,7 @@ from fslab.claims.verdict import verdict_of
 from fslab.units import counted, first_of, format_value, ratio_text
 
 SHOWN = 2
+MEASURED = " Measured: "  # between why a part is not tested, and its figure
 MANY = 1000
 STACKS = 3
 
@@ -128,7 +129,7 @@ def _untested(chosen: Sequence[PartFinding], findings: Sequence[PartFinding]) ->
     told = first_of([one.what for one in why], SHOWN, ";")
     options = dict.fromkeys(one.try_ for one in why if one.try_)
     hint = f" Try: {', '.join(options)}." if options else ""
-    return f"{share}{told}.{hint} Measured: {finding_words(chosen[0])}"
+    return f"{share}{told}.{hint}{MEASURED}{finding_words(chosen[0])}"
 
 
 def _against(chosen: Sequence[PartFinding], findings: Sequence[PartFinding], margin: float | None) -> str:

@@ -7,7 +7,7 @@ and the verdict. If nothing is printed, the page has no columns for it.
 from collections.abc import Iterator, Sequence
 
 from fslab.cell import Frozen
-from fslab.claims.finding_words import figure_words, finding_words
+from fslab.claims.finding_words import MEASURED, figure_words, finding_words
 from fslab.claims.model import (
     FAILED,
     UPHELD,
@@ -142,11 +142,10 @@ def lines(page: ReplicationPage) -> Iterator[str]:
     columns = ("claim", *columns, "here", "verdict")
     yield from _conditions(page.conditions)
     yield from (f"| | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}")
-    first = {row.here: row.id for row in reversed(page.rows)}
+    first: dict[str, str] = {}
     for row in page.rows:
         printed = (row.printed, row.supported) if page.has_printed else ()
-        here = row.here if first[row.here] == row.id else f"as {first[row.here]}"
-        fields = (row.id, row.says, *printed, here, f"{SIGN[row.verdict]} {row.said}")
+        fields = (row.id, row.says, *printed, _short(row, first), f"{SIGN[row.verdict]} {row.said}")
         yield f"| {' | '.join(map(as_markdown, fields))} |"
     yield ""
     yield from _reasons(page)
@@ -159,6 +158,15 @@ def lines(page: ReplicationPage) -> Iterator[str]:
             "",
         )
     yield f"{as_markdown(page.level[0].upper() + page.level[1:])}."
+
+
+def _short(row: ReplicationRow, first: dict[str, str]) -> str:
+    """Return what was found here; of what an earlier row says, only its number. ``first``: rows by what they say."""
+    why, _, figure = row.here.partition(MEASURED)
+    same, reason = (first.setdefault(text, row.id) for text in (row.here, why))
+    if same != row.id:
+        return f"as {same}"
+    return f"as {reason}.{MEASURED}{figure}" if reason != row.id else row.here
 
 
 def _conditions(conditions: Sequence[Condition]) -> Iterator[str]:
