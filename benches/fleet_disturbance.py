@@ -1,11 +1,11 @@
-"""Measures what a fleet's agent and link take from the measurement on their machine.
+"""Measures what a fleet's agent takes from the measurement on their machine.
 
     .venv/bin/python benches/fleet_disturbance.py --minutes 2 --trials-for 8
 
-Needs root and PostgreSQL's server. One machine in a network namespace runs a study of one cell. First the CPU time of
-agent and link, idle and while trials run, from /proc/PID/task/*/schedstat. Goal: at most 0.1 % of one CPU. Then an A/A
-comparison: agent and link are stopped (SIGSTOP) and continued in turn every 15 s, and the trials that ran while they
-were stopped are compared with the others. Goal: the interval of the ratio contains 1.
+Needs root and PostgreSQL's server. One machine in a network namespace runs a study of one cell. First the agent's
+CPU time, idle and while trials run, from /proc/PID/task/*/schedstat. Goal: at most 0.1 % of one CPU. Then an A/A
+comparison: the agent is stopped (SIGSTOP) and continued in turn every 15 s, and the trials that ran while it was
+stopped are compared with the others. Goal: the interval of the ratio contains 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ stacks: {ext4: {medium: disk, filesystem: ext4}}
 workloads: {read: {tool: fio, rw: randread, size: 32m, runtime: 2s}}
 trials: 4000
 """
-PARTS = {"agent": ("fslab", "fleet", "worker"), "link": ("fslab.fleet.link",)}
+AGENT = ("fslab", "fleet", "worker")
 TURN_S = 15.0
 
 
@@ -45,24 +45,22 @@ def cpu_s(pid: int) -> float:
 
 
 def share(member: fleet_lab.Member, state: str, seconds: float) -> None:
-    """Print the CPU time of agent and link."""
+    """Print the agent's CPU time."""
     time.sleep(30)
-    pids = {part: member.processes(*words)[0] for part, words in PARTS.items()}
-    before = {part: cpu_s(pid) for part, pid in pids.items()}
+    (agent,) = member.processes(*AGENT)
+    before = cpu_s(agent)
     time.sleep(seconds)
-    for part, pid in pids.items():
-        used = cpu_s(pid) - before[part]
-        print(f"{state}, {part}: {used:.2f} s of CPU in {seconds:.0f} s: {used / seconds:.3%}", flush=True)
+    used = cpu_s(agent) - before
+    print(f"{state}: {used:.2f} s of CPU in {seconds:.0f} s: {used / seconds:.3%}", flush=True)
 
 
 def stopped_in_turn(member: fleet_lab.Member, seconds: float) -> list[tuple[float, float, bool]]:
-    """Stop and continue agent and link in turn. Return the turns: begin, end, whether they were stopped."""
-    pids = [pid for words in PARTS.values() for pid in member.processes(*words)]
+    """Stop and continue the agent in turn. Return the turns: begin, end, whether it was stopped."""
+    (agent,) = member.processes(*AGENT)
     turns, ends = [], time.monotonic() + seconds
     while time.monotonic() < ends:
         for is_stopped in (True, False):
-            for pid in pids:
-                os.kill(pid, signal.SIGSTOP if is_stopped else signal.SIGCONT)
+            os.kill(agent, signal.SIGSTOP if is_stopped else signal.SIGCONT)
             begin = time.time()
             time.sleep(TURN_S)
             turns.append((begin, time.time(), is_stopped))
@@ -70,7 +68,7 @@ def stopped_in_turn(member: fleet_lab.Member, seconds: float) -> list[tuple[floa
 
 
 def compared(member: fleet_lab.Member, turns: Sequence[tuple[float, float, bool]]) -> None:
-    """Print the ratio of the trials that lie within turns with agent and link to those within turns without them."""
+    """Print the ratio of the trials that lie within turns with the agent to those within turns without it."""
     with Store.open(str(member.home / "data" / "fslab" / "fleet.sqlite")) as store:
         trials = store.trials(store.campaign().id)
     found: dict[bool, list[float]] = {True: [], False: []}
@@ -80,7 +78,7 @@ def compared(member: fleet_lab.Member, turns: Sequence[tuple[float, float, bool]
             if since <= begin and begin + trial.duration_s <= until and value is not None:
                 found[is_stopped].append(value)
     ratio = compare_ratio(found[False], found[True])
-    counts = f"{len(found[False])} trials with agent and link, {len(found[True])} while they were stopped"
+    counts = f"{len(found[False])} trials with the agent, {len(found[True])} while it was stopped"
     assert ratio.interval is not None, counts
     print(f"A/A: {counts}: ratio {ratio.ratio:.4f} ({ratio.interval.low:.4f}-{ratio.interval.high:.4f})")
 

@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -88,13 +87,11 @@ class Member:
     def log(self) -> str:
         return (self.home / "log").read_text("utf-8", "replace")
 
-    def start(self, token: str | None = None) -> None:
-        """Start the agent. With a token, it joins the fleet first."""
-        joining = [HUB, "--token", token] if token else []
-        options = ["--config", self.home / "worker.toml", "--directory", self.home / "member"]
+    def start(self) -> None:
+        """Start the agent."""
         with (self.home / "log").open("ab") as log:
             self.agent = subprocess.Popen(
-                inside(self.holder.pid, *WITH_US, FSLAB, "fleet", "worker", *joining, *options),
+                inside(self.holder.pid, *WITH_US, FSLAB, "fleet", "worker", "--config", self.home / "worker.toml"),
                 stdout=log, stderr=log, env=self.environment, start_new_session=True,
             )  # fmt: skip
 
@@ -141,18 +138,15 @@ class Lab:
     members: list[Member] = field(default_factory=list)
     scheduler: subprocess.Popen[bytes] | None = None
 
-    @property
-    def fleet(self) -> Path:
-        return self.directory / "fleet"
-
-    @property
-    def store(self) -> str:
-        return f"postgresql+psycopg://fslab@{HUB}/fleet"
+    def url(self, role: str, certificate: Path | None = None) -> str:
+        """Return the URL of the fleet's store for a role of the server, which must have this certificate."""
+        trusted = certificate or self.cluster.certificate
+        return f"postgresql+psycopg://{role}@{HUB}/fleet?sslmode=verify-full&sslrootcert={trusted}"
 
     @property
     def environment(self) -> dict[str, str]:
         """The environment of the operator's commands."""
-        return {**os.environ, "FSLAB_STORE": self.store}
+        return {**os.environ, "FSLAB_STORE": self.url("fslab")}
 
     def fslab(self, *words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a command of the operator to its end."""
@@ -176,7 +170,7 @@ class Lab:
     def start_scheduler(self) -> None:
         with (self.directory / "scheduler.log").open("ab") as log:
             self.scheduler = subprocess.Popen(
-                inside(self.hub, *WITH_US, FSLAB, "fleet", "scheduler", "--user", "root", "--directory", self.fleet),
+                inside(self.hub, *WITH_US, FSLAB, "fleet", "scheduler"),
                 stdout=log, stderr=log, env=self.environment, start_new_session=True,
             )  # fmt: skip
 
@@ -206,7 +200,7 @@ def _member(lab: Lab, number: int, undo: ExitStack) -> Member:
     home = lab.directory / name
     home.mkdir()
     toml = home / "worker.toml"
-    toml.write_text("\n".join([f'name = "{name}"', 'link_user = "root"']))
+    toml.write_text(f'name = "{name}"\nstore = "{lab.url("measuring")}"\n')
     toml.chmod(0o644)
     member = Member(name=name, number=number, holder=holder, home=home, hub=lab.hub)
     sh(
@@ -237,7 +231,7 @@ def _member(lab: Lab, number: int, undo: ExitStack) -> Member:
 
 @contextmanager
 def lab(programs: Path, directory: Path, machines: int) -> Iterator[Lab]:
-    """Yield a running fleet: database, scheduler, and machines that have joined."""
+    """Yield a running fleet: database, scheduler, and machines that are online."""
     with ExitStack() as undo:
         hub = namespace()
         undo.callback(hub.wait)
@@ -253,24 +247,13 @@ def lab(programs: Path, directory: Path, machines: int) -> Iterator[Lab]:
         cluster = undo.enter_context(postgresql.running(programs, hub.pid))
         cluster.execute("CREATE DATABASE fleet")
         made = Lab(directory=directory, hub=hub.pid, cluster=cluster)
-        made.fslab("fleet", "init", "--address", HUB, "--directory", directory / "fleet")
+        cluster.execute("CREATE ROLE measuring LOGIN")
+        made.fslab("store", "grant", "--measuring", "measuring")
         made.start_scheduler()
         undo.callback(made.end_scheduler)
-        token = made.fslab(
-            "fleet", "invite", "--machines", machines, "--directory", directory / "fleet"
-        ).stdout.strip()
         for number in range(1, machines + 1):
             made.members.append(_member(made, number, undo))
-        wait_for(lambda: _answers(hub.pid))
         for member in made.members:
-            member.start(token)
+            member.start()
         wait_for(made.has_joined)
         yield made
-
-
-def _answers(hub: int) -> bool:
-    """Return whether the port on which machines join accepts connections."""
-    probe = f"import socket; socket.create_connection(('{HUB}', 8785), 1).close()"
-    done = subprocess.run(inside(hub, sys.executable, "-c", probe), check=False, capture_output=True)
-    time.sleep(0.1)
-    return done.returncode == 0

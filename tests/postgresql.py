@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 from tests.directories import SESSION
-from tests.limits import LIMIT_S
+from tests.limits import LIMIT_S, ran
 
 UNPRIVILEGED = 65534  # the server refuses root
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
@@ -40,7 +40,8 @@ class Cluster:
     def __init__(self, programs: Path, directory: Path, network: int | None = None) -> None:
         """Create the cluster with initdb in ``directory``.
 
-        ``network``: process in whose network namespace the server listens, on all addresses; None: only on its socket.
+        ``network``: process in whose network namespace the server listens, on all addresses and only with TLS; None:
+        only on its socket.
         """
         self.programs, self.directory, self.made, self.network = programs, directory, 0, network
         self.user = UNPRIVILEGED if os.geteuid() == 0 else None
@@ -49,6 +50,15 @@ class Cluster:
         self._run(
             "initdb", "-D", str(directory / "data"), "-A", "trust", "-U", "fslab", "-E", "UTF8", "--no-sync"
         )
+        if network is not None:
+            made = certificate(directory)
+            for path in (made, made.with_suffix(".key")):
+                os.chown(path, self.user or -1, -1)
+
+    @property
+    def certificate(self) -> Path:
+        """The server's certificate, which it signed itself, if it has a ``network``."""
+        return self.directory / "server.pem"
 
     @property
     def url(self) -> str:
@@ -62,9 +72,11 @@ class Cluster:
         """Start the server. It listens on a socket in its directory, and on TCP if it has a ``network``."""
         settings: tuple[str, ...] = (*SETTINGS, f"unix_socket_directories={self.directory}")
         if self.network is not None:
-            settings = (*settings, "listen_addresses=*")
+            files = {"cert": self.certificate, "key": self.certificate.with_suffix(".key")}
+            settings = (*settings, "listen_addresses=*", "ssl=on")
+            settings += tuple(f"ssl_{name}_file={path}" for name, path in files.items())
             (self.directory / "data" / "pg_hba.conf").write_text(
-                "local all all trust\nhost all all all trust\n"
+                "local all all trust\nhostssl all all all trust\n"
             )
         options = " ".join(f"-c {setting}" for setting in settings)
         self._run("pg_ctl", "-D", str(self.directory / "data"), "-w", "-l", str(self.directory / "log"), "-o", options,
@@ -101,6 +113,18 @@ class Cluster:
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, timeout=LIMIT_S, env=ENVIRONMENT,
         )  # fmt: skip
         assert not check or done.returncode == 0, done.stderr
+
+
+def certificate(directory: Path, address: str = "10.77.0.1") -> Path:
+    """Make a certificate for a server at ``address``, ``server.pem``, and its key, ``server.key``."""
+    made = directory / "server.pem"
+    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=lab"
+    ran(
+        ["openssl", *words.split(), "-addext", f"subjectAltName=IP:{address}", "-out", made, "-keyout",
+         made.with_suffix(".key")],
+        check=True,
+    )  # fmt: skip
+    return made
 
 
 @contextmanager

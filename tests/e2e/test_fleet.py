@@ -1,4 +1,4 @@
-"""Tests of a fleet: real processes in network namespaces, mutual TLS, a real PostgreSQL server, and faults."""
+"""Tests of a fleet: real processes in network namespaces, a real PostgreSQL server with TLS, and faults."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import json
 import os
 import random
 import signal
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
-from tests import fleet_lab
-from tests.limits import LIMIT_S, RUN_LIMIT_S, ran, wait_for
+from tests import fleet_lab, postgresql
+from tests.limits import LIMIT_S, RUN_LIMIT_S, wait_for
 
+from fslab.errors import StoreError
 from fslab.fleet import execution
 from fslab.store.store import Store
 from fslab.system import cgroup
@@ -86,7 +86,7 @@ def test_a_fleet_survives_what_happens_to_it_and_refuses_strangers(two: fleet_la
 def survives_faults(two: fleet_lab.Lab, study: Path) -> None:
     """A run completes although processes are killed, the database is stopped and a machine is disconnected.
 
-    Killed: the measuring process, an agent, a link and the scheduler.
+    Killed: the measuring process, an agent and the scheduler.
     """
     one, other = two.members
     trials = 5
@@ -94,8 +94,7 @@ def survives_faults(two: fleet_lab.Lab, study: Path) -> None:
         member.pause()
     run = two.begin("run", study, "--fleet", "--trials", trials, "--json")
     for member in two.members:
-        for part in ("fslab.fleet.measuring", "fslab.fleet.link"):
-            wait_for(partial(member.processes, part))
+        wait_for(partial(member.processes, "fslab.fleet.measuring"))
     groups = [execution.measuring_group(str(store_of(member))) for member in two.members]
     wait_for(lambda: all(map(is_in, two.members, groups)))
     assert one.kill("fslab.fleet.measuring")
@@ -103,7 +102,6 @@ def survives_faults(two: fleet_lab.Lab, study: Path) -> None:
     assert other.agent is not None
     other.agent.wait(LIMIT_S)
     other.start()
-    assert one.kill("fslab.fleet.link")
     two.end_scheduler(signal.SIGKILL)
     two.cluster.stop()
     one.link("down")
@@ -122,37 +120,17 @@ def survives_faults(two: fleet_lab.Lab, study: Path) -> None:
     assert "study on 2 machines: lab1, lab2" in shown
 
 
-PROBE = """
-import socket, ssl, sys
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-if sys.argv[2:]:
-    context.load_cert_chain(*sys.argv[2:])
-try:
-    with context.wrap_socket(socket.create_connection((sys.argv[1], 8786), 60)) as secured:
-        print(len(secured.recv(100)))
-except OSError:
-    print(0)
-"""
-
-
-def heard(lab: fleet_lab.Lab, *certificate: Path) -> int:
-    """Return how many bytes the scheduler first sends to a client with this certificate, or with none."""
-    argv = fleet_lab.inside(lab.hub, sys.executable, "-c", PROBE, fleet_lab.HUB, *certificate)
-    done = ran(argv, check=True)
-    return int(done.stdout)
-
-
 def refuses_strangers(two: fleet_lab.Lab, study: Path) -> None:
-    """The scheduler sends nothing to a client without a certificate of the fleet.
+    """A server with another certificate than the one that the URL names is not used.
 
     A machine refuses a study that it does not allow, and the operator gets the reason. A cancelled run ends on its
     machine.
     """
     before = [measured(each) for each in two.members]
-    member = two.members[0].home / "member"
-    assert heard(two, member / "fleet.pem", member / "fleet.key") > 0
-    assert heard(two) == 0
+    stranger = two.url("fslab", postgresql.certificate(two.directory))
+    done = two.fslab("fleet", "status", "--store", stranger, check=False)
+    assert done.returncode == StoreError.exit_code
+    assert "certificate verify failed" in done.stderr
     study.write_text(STUDY.replace("type: ram, size: 64m", "type: loop, size: 64m, path: /srv"))
     done = two.fslab("run", study, "--fleet", "--json", check=False)
     assert done.returncode == 6
@@ -201,7 +179,6 @@ def stop_agent(lab: fleet_lab.Lab, member: fleet_lab.Member) -> None:
 # Each function causes a fault, and where necessary does what an administrator or systemd does afterwards.
 FAULTS: tuple[Callable[[fleet_lab.Lab, fleet_lab.Member], object], ...] = (
     lambda _, member: member.kill("fslab.fleet.measuring"),
-    lambda _, member: member.kill("fslab.fleet.link"),
     end_agent,
     end_scheduler,
     restart_database,

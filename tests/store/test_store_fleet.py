@@ -11,22 +11,32 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, select, text
 from tests import postgresql
 from tests.store.test_store import campaign, trial
 from typer.testing import CliRunner
 
+import fslab
 from fslab import cli
 from fslab.errors import StoreError, UnsupportedError
 from fslab.fleet import scheduler
-from fslab.fleet.execution import Execution
+from fslab.fleet.agent import Agent
+from fslab.fleet.execution import Ending, Execution
 from fslab.fleet.worker_settings import WorkerSettings
 from fslab.serve import app
-from fslab.store import fleet_moves, read_limits
+from fslab.store import fleet_moves, fleet_sql, read_limits
 from fslab.store.campaign import CampaignStatus
 from fslab.store.fleet import FencedError, FleetStore
-from fslab.store.fleet_values import AssignedStudy, Assignment, AssignmentStatus, FleetSchedule, MemberMachine
+from fslab.store.fleet_values import (
+    OPEN,
+    AssignedStudy,
+    Assignment,
+    AssignmentStatus,
+    FleetSchedule,
+    MemberMachine,
+)
 from fslab.store.roles import grant
+from fslab.store.schema import fleet_assignments
 from fslab.store.store import Store
 from fslab.store.transfer import copy_campaign
 
@@ -53,6 +63,8 @@ def test_a_file_is_no_fleet(tmp_path: Path) -> None:
         pytest.raises(StoreError, match="needs a PostgreSQL"),
     ):
         FleetStore(store)
+    with pytest.raises(StoreError, match="needs a PostgreSQL"):
+        scheduler.Scheduler(url=str(tmp_path / "a.sqlite"), give_up_s=1, tell=print).look()
 
 
 def test_machines_are_there_until_they_leave(fleet: FleetStore) -> None:
@@ -98,8 +110,7 @@ MADE_UP = {
     "later": "UPDATE fleet_machines SET last_seen = '200000-01-01' WHERE name = 'lab2'",
     "deep": "UPDATE fleet_machines SET facts = ('{\"a\": ' || repeat('[', 3000) || repeat(']', 3000) || '}')::json "
     "WHERE name = 'lab2'",
-    "odd": 'UPDATE fleet_machines SET facts = \'{"certificate_until": 1e9, "clock_ahead_s": "now"}\' '
-    "WHERE name = 'lab2'",
+    "odd": "UPDATE fleet_machines SET facts = '{\"clock_ahead_s\": \"now\"}' WHERE name = 'lab2'",
     "digits": f"UPDATE fleet_machines SET facts = '{{\"cpus\": 1{'0' * 30}}}' WHERE name = 'lab2'",
     "infinite": "UPDATE fleet_machines SET facts = '{\"clock_ahead_s\": 1e999}' WHERE name = 'lab2'",
     "long": "UPDATE fleet_machines SET labels = ('{\"a\": \"' || repeat('x', 9000000) || '\"}')::json "
@@ -120,8 +131,9 @@ def test_what_one_machine_makes_up_stops_no_other(fleet: FleetStore, statement: 
         fleet.store.create_campaign(campaign(name))
     _execute(fleet.store, statement)
     said: list[str] = []
-    assert pending(fleet, said).now() == {"a": "lab1", "b": "lab2"}
+    looking(fleet, said).look()
     assert said == []
+    assert unfinished(fleet) == {"a": "lab1", "b": "lab2"}
     shown = CliRunner().invoke(cli.app, ["fleet", "status", "--store", fleet.store.path])
     assert shown.exit_code == 0, shown.exception
     assert "lab1" in shown.stdout
@@ -129,16 +141,28 @@ def test_what_one_machine_makes_up_stops_no_other(fleet: FleetStore, statement: 
     assert "a" in [each.campaign for each in fleet.summaries(1)]
     is_of_campaign = "UPDATE campaigns" in statement
     assert [each.id for each in fleet.store.campaigns()] == (["c1"] if is_of_campaign else ["c1", "c2"])
-    assert all(len(str(each)) < 200_000 for each in (*fleet.machines(), *fleet.assignments()))
+    assert all(len(str(each)) < 200_000 for each in (*fleet.machines(), *listed(fleet)))
     gone = "UPDATE fleet_machines SET last_seen = now() - interval '2 h' WHERE name = 'lab2' AND isfinite(last_seen)"
     _execute(fleet.store, gone)
     assert len(fleet_moves.give_up(fleet, 3600)) == 1
-    assert fleet.open_assignments() == {"a": "lab1"}
+    assert unfinished(fleet) == {"a": "lab1"}
     assert fleet.forget("lab2")
 
 
-def pending(fleet: FleetStore, said: list[str]) -> scheduler.Pending:
-    return scheduler.Pending(url="", give_up_s=3600, tell=said.append, store=fleet.store)
+def looking(fleet: FleetStore, said: list[str]) -> scheduler.Scheduler:
+    return scheduler.Scheduler(url="", give_up_s=3600, tell=said.append, fleet=fleet)
+
+
+def listed(fleet: FleetStore) -> list[Assignment]:
+    """Return all assignments, oldest first."""
+    wanted = select(*fleet_sql.ASSIGNMENT).order_by(fleet_assignments.c.number)
+    with fleet.store._reading() as connection:
+        return [fleet_sql.to_assignment(row) for row in connection.execute(wanted).mappings()]
+
+
+def unfinished(fleet: FleetStore) -> dict[str, str]:
+    """Return the machine of each open assignment, by the assignment's id; oldest first."""
+    return {each.id: each.machine for each in listed(fleet) if each.status in OPEN}
 
 
 def test_a_clock_that_was_a_day_ahead_leaves_no_machine_and_no_lease(fleet: FleetStore) -> None:
@@ -165,18 +189,22 @@ def test_no_machine_is_lost_by_a_step_of_the_database_s_clock(
     monkeypatch.setattr("fslab.fleet.scheduler.time.monotonic", lambda: now[0])
     monkeypatch.setattr(FleetStore, "now", lambda _: datetime.fromtimestamp(now[0] + step_s[0], UTC))
     said: list[str] = []
-    looking = pending(fleet, said)
+    scheduling = looking(fleet, said)
     fleet.announce(machine())
     fleet.assign([assignment("a")])
-    assert looking.now() == {"a": "lab1"}
+    scheduling.look()
+    assert fleet.queue("lab1") == ["a"]
     now[0] += scheduler.GRACE_S + 60
-    assert looking.now() == {"a": "lab1"}
+    scheduling.look()
+    assert fleet.queue("lab1") == ["a"]
     step_s[0] = days * 86400
     _execute(fleet.store, f"UPDATE fleet_machines SET last_seen = last_seen - interval '{days} day'")
-    assert looking.now() == {"a": "lab1"}
+    scheduling.look()
+    assert fleet.queue("lab1") == ["a"]
     assert said == [f"the database's clock was set {way} by 24 h 00 min"]
     now[0] += scheduler.GRACE_S + 60  # it does not report: it is lost
-    assert looking.now() == {}
+    scheduling.look()
+    assert fleet.queue("lab1") == []
 
 
 def test_who_takes_an_assignment_has_it_until_the_lease_is_over(fleet: FleetStore) -> None:
@@ -194,10 +222,38 @@ def test_who_takes_an_assignment_has_it_until_the_lease_is_over(fleet: FleetStor
     assert not fleet.end(held, AssignmentStatus.FINISHED)
     assert fleet.renew(other)
     assert fleet.end(other, AssignmentStatus.FAILED, "no \x00 space")
-    (ended,) = fleet.assignments(machine="lab1")
+    (ended,) = (each for each in listed(fleet) if each.machine == "lab1")
     assert (ended.status, ended.message) == (AssignmentStatus.FAILED, "no \\x00 space")
     assert ended.ended is not None
     assert fleet.take("a", machine(identity="two")) is None  # it has ended
+
+
+def test_a_machine_runs_its_own_assignments_from_the_oldest(
+    fleet: FleetStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that cannot be taken keeps no other from being run. Its reason is told."""
+    version = {"study": STUDY.model_copy(update={"version": fslab.__version__})}
+    for name, on in (("a", "lab1"), ("b", "lab1"), ("c", "lab2"), ("d", "lab1")):
+        fleet.assign([assignment(name, on).model_copy(update=version)])
+    _execute(fleet.store, "UPDATE fleet_assignments SET epoch = 2147483647 WHERE id = 'a'")
+    begun: list[str] = []
+
+    def run(execution: Execution) -> Ending:
+        begun.append(execution.held.id)
+        return Ending(AssignmentStatus.FINISHED)
+
+    monkeypatch.setattr(Execution, "run", run)
+    serving = Agent(
+        settings=WorkerSettings(name="lab1"), store="", tell=print, own=str(tmp_path / "own.sqlite")
+    )
+    assert serving._run_next(fleet, machine())
+    assert serving._run_next(fleet, machine())
+    with pytest.raises(StoreError, match="out of range"):
+        serving._run_next(fleet, machine())
+    assert begun == ["b", "d"]
+    assert unfinished(fleet) == {"a": "lab1", "c": "lab2"}
+    fleet.cancel("run")
+    assert not serving._run_next(fleet, machine())
 
 
 def test_the_same_machine_takes_up_its_own_again(fleet: FleetStore) -> None:
@@ -295,7 +351,6 @@ def test_trials_that_another_machine_wrote_into_a_campaign_end_its_assignment_as
             settings=WorkerSettings(),
             own=path,
             tell=told.append,
-            meanwhile=lambda: None,
         )
         assert execution._sent(own, 0, "").status is AssignmentStatus.FINISHED
         other.add_trial(trial(block=7))
@@ -327,8 +382,8 @@ def test_a_campaign_that_is_deleted_while_a_machine_measures_it_is_not_sent_agai
             copy_campaign(own, fleet.store, made, fence=fleet.fence(held))
     assert fleet.store.campaigns() == []
     assert not fleet.renew(held)
-    assert fleet.open_assignments() == {"b": "lab2"}
-    assert fleet.assignments(machine="lab1")[0].message == "its campaign was deleted"
+    assert unfinished(fleet) == {"b": "lab2"}
+    assert listed(fleet)[0].message == "its campaign was deleted"
 
 
 def test_what_a_machine_that_is_gone_was_to_run_has_failed(fleet: FleetStore) -> None:
@@ -338,11 +393,20 @@ def test_what_a_machine_that_is_gone_was_to_run_has_failed(fleet: FleetStore) ->
     _execute(
         fleet.store, "UPDATE fleet_machines SET last_seen = now() - interval '61 minutes' WHERE name = 'lab2'"
     )
-    assert list(fleet.open_assignments().items()) == [("a", "lab1"), ("b", "lab2"), ("c", "removed")]
+    assert list(unfinished(fleet).items()) == [("a", "lab1"), ("b", "lab2"), ("c", "removed")]
     assert len(fleet_moves.give_up(fleet, None)) == 1  # removed machines alone
     assert len(fleet_moves.give_up(fleet, 3600)) == 1
-    assert fleet.open_assignments() == {"a": "lab1"}
-    assert fleet.assignments()[1].message == "the machine was not seen for 1 h 01 min"
+    assert unfinished(fleet) == {"a": "lab1"}
+    assert listed(fleet)[1].message == "the machine was not seen for 1 h 01 min"
+
+
+def test_a_machine_that_is_forgotten_fails_at_once_without_a_scheduler(fleet: FleetStore) -> None:
+    fleet.announce(machine())
+    fleet.leave(machine())
+    fleet.assign([assignment("a")])
+    done = CliRunner().invoke(cli.app, ["fleet", "forget", "lab1", "--store", fleet.store.path])
+    assert done.stdout.splitlines() == ["lab1 removed", "a: the machine was removed"]
+    assert listed(fleet)[0].status is AssignmentStatus.FAILED
 
 
 def share(name: str, on: str, *workloads: str) -> Assignment:
@@ -364,7 +428,7 @@ def test_a_share_moves_whole_to_another_machine_of_its_run(fleet: FleetStore) ->
     fleet.forget("lab2")
     assert fleet_moves.give_up(fleet, None) == ["b: the machine was removed: starts again on lab3"]
     assert fleet_moves.give_up(fleet, None) == []
-    found = {each.id: each for each in fleet.assignments()}
+    found = {each.id: each for each in listed(fleet)}
     new = found["run.2-lab3"]
     assert (new.machine, new.campaign, new.status) == ("lab3", "run.2-lab3", AssignmentStatus.QUEUED)
     assert (new.study.workloads, new.study.name) == (("w2", "w3"), None)
@@ -383,7 +447,7 @@ def test_a_moved_share_has_an_id_of_its_own(fleet: FleetStore) -> None:
     fleet.announce(machine("lab"))
     fleet.assign([share(f"run-{name}", name, name) for name in ("lab", "lab-2", "lab-3")])
     assert len(fleet_moves.give_up(fleet, None)) == 2
-    assert len({each.campaign for each in fleet.assignments()}) == 5
+    assert len({each.campaign for each in listed(fleet)}) == 5
 
 
 def test_a_share_that_no_machine_of_its_run_can_take_has_failed(fleet: FleetStore) -> None:
@@ -394,7 +458,7 @@ def test_a_share_that_no_machine_of_its_run_can_take_has_failed(fleet: FleetStor
     assert fleet_moves.give_up(fleet, None) == [
         "b: the machine was removed, and no other machine of the run is online"
     ]
-    assert fleet.open_assignments() == {"c": "lab3"}
+    assert unfinished(fleet) == {"c": "lab3"}
 
 
 def test_the_last_runs_without_their_studies(fleet: FleetStore, tmp_path: Path) -> None:
@@ -435,7 +499,7 @@ def test_what_is_due_is_started_once_and_then_the_next_day(fleet: FleetStore) ->
     found = {each.name: each for each in fleet.schedules()}["nightly"]
     assert found.next_run == wanted.next_run + timedelta(days=4)  # missed starts are not repeated
     assert (found.last_run, found.message) == ("run", None)
-    assert [each.id for each in fleet.assignments()] == ["nightly"]
+    assert [each.id for each in listed(fleet)] == ["nightly"]
     assert fleet.unschedule("nightly")
     assert not fleet.unschedule("nightly")
 

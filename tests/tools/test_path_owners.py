@@ -27,7 +27,7 @@ from fslab.campaign.trial_loop import new_id
 from fslab.cli import report
 from fslab.crash.request import CrashRequest
 from fslab.errors import FslabError, UnsafeError
-from fslab.fleet import agent, certificates
+from fslab.fleet import agent
 from fslab.report.figures import files as figures
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.store.store import Store
@@ -359,7 +359,6 @@ class TestDirectoriesOfOurOwn:
             partial(files.make_directories, theirs),
             partial(files.make_directories, theirs / "journal", 0o700),
             partial(files.own_directory, theirs / "campaign", 0o700),
-            partial(certificates.make_authority, theirs / "fleet", "lab"),
             partial(agent.only_one(theirs / "agent").__enter__),
             partial(CampaignJournal, "c", theirs / "journal"),
         )

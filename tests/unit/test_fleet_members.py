@@ -1,41 +1,20 @@
-"""Tests of the members of a fleet and of what studies may do on them: invitations, certificates, worker.toml."""
+"""Tests of the members of a fleet and of what studies may do on them: agents, worker.toml, schedules."""
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import errno
 import os
-import socket
-import ssl
-import sys
-import threading
-import time
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
-from tests.limits import ran
+from typer.testing import CliRunner
 
 import fslab
-from fslab import feasibility
-from fslab.cli import fleet_members, fleet_schedule, fleet_status
-from fslab.errors import BusyError, FslabError, UnsafeError, UnsupportedError, UsageError
-from fslab.fleet import (
-    agent,
-    certificates,
-    confined,
-    enrolment,
-    invitations,
-    link_keeper,
-    permission,
-    starting,
-)
-from fslab.fleet.link import LinkSettings
+from fslab import cli, feasibility
+from fslab.cli import fleet_schedule, fleet_status
+from fslab.errors import BusyError, UnsafeError, UnsupportedError, UsageError
+from fslab.fleet import agent, confined, permission, starting
 from fslab.fleet.worker_settings import Allowed, WorkerSettings
 from fslab.plan.expand import expand
 from fslab.store.fleet_values import Assignment, MemberMachine
@@ -51,246 +30,34 @@ workloads: {work: {tool: fio, rw: randread, size: 8m, runtime: 1s}}
 """
 
 
-@pytest.fixture
-def fleet(tmp_path: Path) -> Path:
-    directory = tmp_path / "fleet"
-    certificates.make_authority(directory, "bench")
-    return directory
-
-
-@pytest.fixture
-def server(fleet: Path) -> Iterator[tuple[str, int]]:
-    """Run the enrolment server of a fleet on the loopback interface. Yields its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        made = enrolment.EnrolmentServer(
-            directory=fleet, scheduler="bench:8786", store="postgresql+psycopg://db/f", tell=lambda _: None
-        )
-        thread = threading.Thread(target=made.serve, args=(listening,))
-        thread.start()
-        yield listening.getsockname()
-        listening.shutdown(socket.SHUT_RDWR)
-    thread.join()
-
-
-def test_keys_are_readable_for_their_owner_alone(fleet: Path) -> None:
-    for name in ("ca.key", "fleet.key"):
-        assert (fleet / name).stat().st_mode & 0o777 == 0o600
-    assert fleet.stat().st_mode & 0o777 == 0o700
-    with pytest.raises(UsageError, match="exists already"):
-        certificates.make_authority(fleet, "again")
-
-
-# OIDs of a request that the library does not know: the kind of the key, and its curve.
-@pytest.mark.parametrize(("oid", "other"), [("2a8648ce3d0201", "2a8648ce3d027f"), ("3d030107", "3d03017f")])
-def test_a_request_with_an_unknown_key_is_refused(fleet: Path, oid: str, other: str) -> None:
-    _, request = certificates.make_request("lab1")
-    document = x509.load_pem_x509_csr(request).public_bytes(Encoding.DER)
-    changed = base64.encodebytes(document.replace(bytes.fromhex(oid), bytes.fromhex(other)))
-    pem = b"-----BEGIN CERTIFICATE REQUEST-----\n%b-----END CERTIFICATE REQUEST-----\n" % changed
-    with pytest.raises(ValueError, match="the certificate request is not valid"):
-        certificates.issue(fleet, pem, "lab1")
-
-
-def test_a_machine_joins_by_its_invitation(fleet: Path, server: tuple[str, int], tmp_path: Path) -> None:
-    token = invitations.invite(fleet, valid_s=60, machines=1)
-    member = enrolment.join(server, invitations.Invitation.of(str(token)), "lab1", tmp_path / "w")
-    assert (member.scheduler, member.store) == ("bench:8786", "postgresql+psycopg://db/f")
-    mine = certificates.Credentials(directory=tmp_path / "w")
-    assert mine.complete
-    certificate = x509.load_pem_x509_certificate(mine.certificate.read_bytes())
-    authority = x509.load_pem_x509_certificate((fleet / "ca.pem").read_bytes())
-    certificate.verify_directly_issued_by(authority)
-    assert certificate.subject.rfc4514_string() == "CN=lab1"
-
-
-def test_two_agents_of_one_machine_are_two(tmp_path: Path) -> None:
+def test_two_agents_of_one_machine_are_two() -> None:
     """The store refuses the second one of a name. With one id, both were online, and each replaced the other."""
-    ids = set()
-    for name in ("one", "other"):
-        (tmp_path / name).write_text(name)
-        ids.add(agent.this_machine(WorkerSettings(name="lab1"), tmp_path / name).id)
-    assert len(ids) == 2
-    assert agent.this_machine(WorkerSettings(name="lab1"), tmp_path / "one").id in ids, (
-        "the same after a restart"
+    one, other, again = (
+        agent.this_machine(WorkerSettings(name="lab1"), f"/data/{each}.sqlite").id for each in "aba"
     )
+    assert one != other
+    assert one == again, "the same after a restart"
 
 
-def test_two_agents_do_not_share_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("shared", ["runtime", "data"])
+def test_two_agents_do_not_share_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: str
+) -> None:
     """Of two fleets, with one name: each removed the other's directories, and ended its measuring processes."""
     monkeypatch.setattr(agent.Agent, "_run", lambda _: None)
-    for name in ("runtime", "data"):
-        monkeypatch.setenv("FSLAB_RUNTIME_DIR", str(tmp_path / f"runtime {name}"))
-        credentials = certificates.Credentials(directory=tmp_path / name)
-        made = agent.Agent(
-            settings=WorkerSettings(name="lab1"), credentials=credentials, scheduler="", store="",
-            tell=print, own=str(tmp_path / "data" / "fleet.sqlite"),
-        )  # fmt: skip
+    monkeypatch.setenv("FSLAB_RUNTIME_DIR", str(tmp_path / "runtime"))
+    made = agent.Agent(
+        settings=WorkerSettings(name="lab1"),
+        store="",
+        tell=print,
+        own=str(tmp_path / "data" / "fleet.sqlite"),
+    )
+    made.run()
+    with (
+        agent.only_one(paths.fleet() if shared == "runtime" else tmp_path / "data"),
+        pytest.raises(BusyError, match="another agent uses this directory"),
+    ):
         made.run()
-        shared = paths.fleet() if name == "runtime" else tmp_path / "data"
-        with agent.only_one(shared):
-            if shared == credentials.directory:  # locked when the machine joined
-                made.run()
-                continue
-            with pytest.raises(BusyError, match="another agent uses this directory"):
-                made.run()
-
-
-def test_the_certificate_of_another_machine_is_not_used(
-    fleet: Path, server: tuple[str, int], tmp_path: Path
-) -> None:
-    """As on a copy of a machine's disk: two machines would have one private key."""
-    enrolment.join(server, invitations.invite(fleet, valid_s=60, machines=1), "lab1", tmp_path / "w")
-    copied = agent.Agent(
-        settings=WorkerSettings(name="lab2"), credentials=certificates.Credentials(directory=tmp_path / "w"),
-        scheduler="", store="", own="", tell=print,
-    )  # fmt: skip
-    with pytest.raises(UsageError, match="certificate of 'lab1', and this machine's name is 'lab2'"):
-        copied.run()
-
-
-def test_an_invitation_is_for_so_many_machines_and_for_a_time(
-    fleet: Path, server: tuple[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    token = invitations.invite(fleet, valid_s=60, machines=2)
-    for name in ("lab1", "lab2"):
-        enrolment.join(server, token, name, tmp_path / name)
-    with pytest.raises(FslabError, match="not valid, has expired or was used"):
-        enrolment.join(server, token, "lab3", tmp_path / "lab3")
-    assert not certificates.Credentials(directory=tmp_path / "lab3").complete
-    late = invitations.invite(fleet, valid_s=60, machines=1)
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 61)
-    assert not invitations.accept(fleet, late.secret)
-
-
-def test_a_stranger_gets_no_word(fleet: Path, tmp_path: Path) -> None:
-    """If the server's certificate does not match the invitation, the machine stops before it sends the secret."""
-    other, received = tmp_path / "other", list[bytes]()
-    certificates.make_authority(other, "stranger")
-    credentials = certificates.Credentials(directory=other)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(credentials.certificate, credentials.key)
-
-    def listen(listening: socket.socket) -> None:
-        connection, _ = listening.accept()
-        with contextlib.suppress(OSError), context.wrap_socket(connection, server_side=True) as secured:
-            while data := secured.recv(4096):
-                received.append(data)
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=listen, args=(listening,))
-        thread.start()
-        token = invitations.invite(fleet, valid_s=60, machines=1)
-        with pytest.raises(UsageError, match="not the fleet that the invitation is for"):
-            enrolment.join(listening.getsockname(), token, "lab1", tmp_path / "w")
-        thread.join()
-    assert received == []
-    assert not (tmp_path / "w").exists()
-
-
-@pytest.mark.parametrize("text", ["", "x", "A" * 63, "A" * 68, "ä" * 64, "../../etc/passwd"])
-def test_invalid_invitations(text: str) -> None:
-    with pytest.raises(UsageError, match="not an invitation"):
-        invitations.Invitation.of(text)
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"\n", b"{}\n", b"[" * 9000 + b"\n", b'{"name": "../x", "secret": "00", "request": ""}\n',
-        b'{"name": "a", "secret": "zz", "request": ""}\n', b"x" * 40000,
-    ],
-)  # fmt: skip
-def test_the_enrolment_survives_what_strangers_say(
-    fleet: Path, server: tuple[str, int], tmp_path: Path, sent: bytes
-) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with socket.create_connection(server) as plain, context.wrap_socket(plain) as secured:
-        try:
-            secured.sendall(sent)
-            answer = secured.recv(4096)
-        except OSError:
-            answer = b""
-    assert b"certificate" not in answer
-    token = invitations.invite(fleet, valid_s=60, machines=1)
-    enrolment.join(server, token, "lab1", tmp_path / "w")
-
-
-def test_idle_connections_of_one_peer_keep_nobody_waiting(
-    fleet: Path, server: tuple[str, int], tmp_path: Path
-) -> None:
-    """The peer with the most connections loses its oldest; that of another peer, which came first, goes on."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with contextlib.ExitStack() as undo:
-        slow = undo.enter_context(socket.create_connection(server, source_address=("127.0.0.2", 0)))
-        idle = [undo.enter_context(socket.create_connection(server)) for _ in range(40)]
-        enrolment.join(server, invitations.invite(fleet, valid_s=60, machines=1), "lab1", tmp_path / "w")
-        secured = undo.enter_context(context.wrap_socket(slow))
-        secured.sendall(b"{}\n")
-        assert b"not valid" in secured.recv(4096)
-        idle[0].settimeout(enrolment.PATIENCE_S / 2)
-        assert idle[0].recv(1) == b""
-
-
-@pytest.mark.parametrize(
-    "answer", [b"", b"\n", b"[]\n", b"{}\n", b"[" * 9000 + b"\n", b"\xff\n", b'{"error": 5}\n']
-)
-def test_an_invalid_membership_is_refused(
-    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes
-) -> None:
-    """Even a server with the right certificate can send an invalid answer, for example one of another version.
-
-    Then joining fails, and no file is written.
-    """
-    token = invitations.invite(fleet, valid_s=60, machines=1)
-    read = enrolment._read
-    monkeypatch.setattr(enrolment, "_read", lambda connection: (read(connection), answer)[1])
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        made = enrolment.EnrolmentServer(directory=fleet, scheduler="", store="", tell=lambda _: None)
-        thread = threading.Thread(target=made.serve, args=(listening,))
-        thread.start()
-        with pytest.raises(FslabError, match=r"cannot join the fleet|the fleet refused"):
-            enrolment.join(listening.getsockname(), token, "lab1", tmp_path / "w")
-        listening.shutdown(socket.SHUT_RDWR)
-    thread.join()
-    assert not (tmp_path / "w").exists()
-
-
-def test_a_link_that_cannot_be_started_is_started_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If the link cannot be started, for example on a full disk, the agent continues and tries again later."""
-    said: list[str] = []
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(confined, "start", full)
-    monkeypatch.setattr("fslab.fleet.link_keeper.time.monotonic", lambda: 1000.0)
-    kept = link_keeper.LinkKeeper(
-        name="x", settings=LinkSettings(scheduler="s:1", machine="x", agent=1), files={}, user=None,
-        request=lambda _: None, is_waiting=lambda _: False, tell=said.append,
-    )  # fmt: skip
-    kept.keep()
-    kept.keep()
-    assert len(said) == 1
-    assert "No space left" in said[0]
-    assert kept.is_failing
-    assert kept.next_start == 1001.0
-
-
-def test_a_confined_program_has_a_limit_of_memory() -> None:
-    """Anyone with a certificate of the fleet can run code in it, which must not use up the memory of the machine."""
-    code = "from fslab.fleet import confined; confined.limit_itself(1 << 30); bytearray(2 << 30)"
-    told = ran([sys.executable, "-c", code])
-    assert told.stderr.endswith("MemoryError\n"), told.stderr
-
-
-def test_a_request_for_something_else_is_not_signed(fleet: Path) -> None:
-    with pytest.raises(ValueError):
-        certificates.issue(fleet, b"no request", "lab1")
 
 
 def test_settings_that_others_can_change_are_refused(tmp_path: Path) -> None:
@@ -307,9 +74,31 @@ def test_settings_that_others_can_change_are_refused(tmp_path: Path) -> None:
             os.chown(changed, 65534, 0)
             with pytest.raises(UnsafeError, match="other users can change"):
                 WorkerSettings.load(path, needed=True)
-            with pytest.raises(UnsafeError, match="not used by root"):
-                fleet_members._home(changed, "worker")
             os.chown(changed, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql+psycopg://m:s3cret@db/f", "postgresql+psycopg://m@db/f?password=s3cret"]
+)
+def test_a_password_that_others_can_read_is_refused(tmp_path: Path, url: str) -> None:
+    path = tmp_path / "worker.toml"
+    path.write_text(f'store = "{url}"')
+    path.chmod(0o640)
+    with pytest.raises(UnsafeError, match="other users can read this file") as refused:
+        WorkerSettings.load(path, needed=True)
+    assert "s3cret" not in str(refused.value)
+    path.chmod(0o600)
+    assert WorkerSettings.load(path, needed=True).store == url
+    path.write_text('store = "postgresql+psycopg://m@db/f"')
+    path.chmod(0o644)
+    assert WorkerSettings.load(path, needed=True).store is not None
+
+
+def test_a_machine_without_the_url_of_a_database_does_not_use_its_own_store(tmp_path: Path) -> None:
+    (tmp_path / "worker.toml").touch()
+    done = CliRunner().invoke(cli.app, ["fleet", "worker", "--config", str(tmp_path / "worker.toml")])
+    assert isinstance(done.exception, UsageError)
+    assert "no URL of the fleet's database" in str(done.exception)
 
 
 @pytest.mark.parametrize(
@@ -426,14 +215,12 @@ def test_machines_are_chosen_by_name_and_label() -> None:
         machine("b", labels={"rack": "2"}),
         machine("c", unseen_s=1000.0),
         machine("d", version="0.0"),
-        machine("e", facts={"certificate_until": "2020-02-03T00:00:00+00:00"}),
     ]
     ready, left_out = starting.chosen(there, [])
     assert [each.name for each in ready] == ["a", "b"]
     assert left_out == {
         "c": "not seen for 90 s",
         "d": f"runs fslab 0.0, and this is {fslab.__version__}",
-        "e": "its certificate expired on 2020-02-03: it must join again",
     }
     assert [each.name for each in starting.chosen(there, ["rack=2"])[0]] == ["b"]
     with pytest.raises(UnsupportedError, match="no machine fits"):
@@ -508,66 +295,13 @@ def test_what_a_program_left_in_its_directory_is_removed_and_not_followed(
     ours = tmp_path / "ours"
     ours.mkdir()
     (ours / "kept").write_text("kept")
-    directory = confined.place("link-lab1")
-    for name in ("log", "settings.json", "agent.sock"):
+    directory = confined.place("measuring-lab1")
+    for name in ("log", "request.json"):
         (directory / name).symlink_to(ours / "kept")
     (directory / "deep").mkdir()
     (directory / "deep" / "all").symlink_to(ours)
-    again = confined.place("link-lab1")
+    again = confined.place("measuring-lab1")
     assert again != directory
     assert list(again.iterdir()) == []
     assert (ours / "kept").read_text() == "kept"
     assert again.stat().st_mode & 0o777 == 0o700
-
-
-@pytest.mark.parametrize(
-    "asked", [b"", b"x", b"[" * 1000, b"[]", b"1", b'{"assignment": "../x"}', b'{"assignment": 1}', b"\xff"]
-)
-def test_a_link_may_ask_for_anything(asked: bytes) -> None:
-    with pytest.raises(ValueError):
-        link_keeper._assignment(asked)
-
-
-def test_the_authority_is_not_the_scheduler_s(fleet: Path) -> None:
-    """The process that speaks Dask's protocol has its own certificate and no authority key.
-
-    Thus nobody who takes over this process can admit machines to the fleet.
-    """
-    mine = certificates.Credentials(directory=certificates.scheduler_directory(fleet))
-    assert mine.complete
-    assert certificates.fingerprint(mine.certificate) != certificates.fingerprint(fleet / "fleet.pem")
-    assert not certificates.authority_key(mine.directory).exists()
-
-
-def test_certificates_are_renewed_before_they_expire(
-    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those of scheduler and enrolment server by the scheduler, with their keys; a machine's by joining again."""
-    mine = certificates.Credentials(directory=certificates.scheduler_directory(fleet))
-    assert certificates.renew(fleet) == []
-    monkeypatch.setattr(certificates, "VALID", timedelta(days=59))
-    other = tmp_path / "other"
-    certificates.make_authority(other, "bench")
-    old = certificates.fingerprint(other / "fleet.pem")
-    monkeypatch.undo()
-    key = (other / "fleet.key").read_bytes()
-    assert certificates.renew(other) == ["enrolment", "scheduler"]
-    assert certificates.renew(other) == []
-    assert (other / "fleet.key").read_bytes() == key
-    assert certificates.fingerprint(other / "fleet.pem") != old
-    assert certificates.expires(other / "fleet.pem") - datetime.now(UTC) > timedelta(days=700)
-    made = x509.load_pem_x509_certificate((other / "scheduler" / "fleet.pem").read_bytes())
-    made.verify_directly_issued_by(x509.load_pem_x509_certificate((other / "ca.pem").read_bytes()))
-    assert made.subject.rfc4514_string() == "CN=scheduler"
-    assert mine.complete
-
-
-def test_joining_again_renews_a_machine_s_certificate(
-    fleet: Path, server: tuple[str, int], tmp_path: Path
-) -> None:
-    token = invitations.invite(fleet, valid_s=60, machines=2)
-    certificate = certificates.Credentials(directory=tmp_path / "w").certificate
-    enrolment.join(server, token, "lab1", tmp_path / "w")
-    first = certificates.fingerprint(certificate)
-    enrolment.join(server, token, "lab1", tmp_path / "w")
-    assert certificates.fingerprint(certificate) != first

@@ -15,9 +15,7 @@ from fslab.cli.common import (
 from fslab.cli.option_groups import App
 
 app = App(no_args_is_help=True, help="Run a study on many machines, and combine their results.")
-app.command("init", short_help="Create a fleet.", epilog=fleet_members.INIT_EPILOG)(fleet_members.init)
-app.command("scheduler", short_help="Admit machines, and assign runs to them.")(fleet_members.serve)
-app.command("invite", short_help="Print a token with which a machine can join.")(fleet_members.invite)
+app.command("scheduler", short_help="Give up lost machines, and start scheduled runs.")(fleet_members.serve)
 app.command(
     "worker", short_help="Make this machine a member of a fleet.", epilog=fleet_members.WORKER_EPILOG
 )(fleet_members.worker)

@@ -33,7 +33,7 @@ def schedule(
     trials: int | None = None,
     store: StoreOption = None,
 ) -> None:
-    """Let the fleet run a study repeatedly. The schedule is in the database, so the scheduler can be restarted.
+    """Let the fleet run a study repeatedly. The schedule is in the database; fslab fleet scheduler starts the runs.
 
     Each run uses the machines that are online when it starts. A run that was due while no scheduler ran is started
     once, as soon as a scheduler runs. If a run cannot be started, fslab fleet status shows the reason.

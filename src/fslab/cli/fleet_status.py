@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from fslab.cli.common import JsonOption, StoreOption, console, open_store, print_json, say
@@ -39,7 +38,7 @@ def status(run: str | None = None, *, store: StoreOption = None, as_json: JsonOp
         )
         return
     if not machines:
-        say("no machine has joined the fleet: fslab fleet invite")
+        say("no machine has joined the fleet: fslab fleet worker")
     else:
         _show_machines(machines)
     show_schedules(schedules)
@@ -71,23 +70,27 @@ def cancel(run: str, *, store: StoreOption = None) -> None:
 
 
 def forget(machine: str, *, store: StoreOption = None) -> None:
-    """Remove a machine that is gone from the list of the fleet. Its results stay, and so does its certificate.
+    """Remove a machine that is gone from the list of the fleet. Its results stay.
 
     Its assignments fail; with --spread they start again on another machine of the run.
 
     Parameters:
         machine MACHINE: Name of a machine that is gone.
     """
+    from fslab.store import fleet_moves
     from fslab.store.fleet import FleetStore
 
     with open_store(store) as opened:
-        if not FleetStore(opened).forget(machine):
+        fleet = FleetStore(opened)
+        if not fleet.forget(machine):
             raise UsageError(
                 f"no machine '{machine}' that is gone",
                 where="MACHINE",
                 hint="end its fslab fleet worker first",
             )
-    say(f"{machine} removed")
+        moved = fleet_moves.give_up(fleet, None)
+    for line in (f"{machine} removed", *moved):
+        say(line)
 
 
 def _show_machines(machines: list[MemberMachine]) -> None:
@@ -98,7 +101,7 @@ def _show_machines(machines: list[MemberMachine]) -> None:
         table.add_column(title, overflow="fold")
     for each in machines:
         seen = "online" if each.is_online else f"not seen for {format_duration(each.unseen_s)}"
-        seen += _clock(each.facts.get("clock_ahead_s")) + _certificate(each.certificate_until)
+        seen += _clock(each.facts.get("clock_ahead_s"))
         cpu = f"{each.facts.get('cpus') or '?'} × {each.facts.get('cpu') or 'unknown'}"
         labels = " ".join(f"{key}={value}" for key, value in each.labels.items())
         cells = (each.name, seen, each.running or "–", each.facts.get("kernel") or "–", cpu, labels)
@@ -111,13 +114,6 @@ def _clock(ahead_s: object) -> str:
     if not isinstance(ahead_s, int | float) or not ahead_s:
         return ""
     return f", clock {format_duration(abs(ahead_s))} {'ahead' if ahead_s > 0 else 'behind'}"
-
-
-def _certificate(until: datetime | None) -> str:
-    """Return when a machine's certificate expires, if it has to be renewed."""
-    if until is None or until - datetime.now(UTC) > timedelta(days=60):
-        return ""
-    return f", certificate {'until' if until > datetime.now(UTC) else 'expired on'} {until:%Y-%m-%d}"
 
 
 def show_schedules(schedules: list[FleetSchedule]) -> None:

@@ -50,16 +50,14 @@ class Ending:
 
 @dataclass(kw_only=True, slots=True)
 class Execution:
-    """One execution. ``own``: path of the machine's own store. ``meanwhile`` is called every two seconds or more often.
-    ``lost`` is set by any thread that finds the assignment cancelled or taken over. ``left``: what the last clean-up
-    could not undo."""
+    """One execution. ``own``: path of the machine's own store. ``lost`` is set by any thread that finds the
+    assignment cancelled or taken over. ``left``: what the last clean-up could not undo."""
 
     held: Assignment
     fleet: FleetStore
     settings: WorkerSettings
     own: str
     tell: Callable[[str], object]
-    meanwhile: Callable[[], object]
     lost: threading.Event = field(default_factory=threading.Event)
     left: str | None = None
 
@@ -116,7 +114,6 @@ class Execution:
         while (code := child.wait(LOOK_S)) is None:
             if self.lost.is_set():
                 return None
-            self.meanwhile()
             if time.monotonic() - looked < SEND_S:
                 continue
             looked, now = time.monotonic(), self._measured(own)
@@ -167,7 +164,7 @@ class Execution:
 
     def _sent(self, own: Store, code: int | None, error: str) -> Ending:
         try:
-            status = patiently(lambda: self._send(own, compare=True), self.tell, self.meanwhile)
+            status = patiently(lambda: self._send(own, compare=True), self.tell)
         except FencedError:
             return Ending(None)
         except StoreError as failed:

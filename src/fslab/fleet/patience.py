@@ -7,15 +7,11 @@ from typing import TypeVar
 from fslab.errors import StoreLostError
 
 LONGEST_WAIT_S = 10.0
-STEP_S = 1.0
 Result = TypeVar("Result")
 
 
-def patiently(
-    do: Callable[[], Result], tell: Callable[[str], object], meanwhile: Callable[[], object] = lambda: None
-) -> Result:
-    """Call ``do`` until the store is available, and return its result. ``tell`` gets one message. ``meanwhile`` is
-    called each second between the attempts."""
+def patiently(do: Callable[[], Result], tell: Callable[[str], object]) -> Result:
+    """Call ``do`` until the store is available, and return its result. ``tell`` gets one message."""
     wait_s, told = 1.0, False
     while True:
         try:
@@ -24,8 +20,5 @@ def patiently(
             if not told:
                 tell(f"waiting for the fleet's store: {error.what}")
             told = True
-        until = time.monotonic() + wait_s
-        while time.monotonic() < until:
-            meanwhile()
-            time.sleep(STEP_S)
+        time.sleep(wait_s)
         wait_s = min(2 * wait_s, LONGEST_WAIT_S)

@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, field_validator
 from fslab.cell import Frozen
 from fslab.errors import UnsafeError, UsageError
 from fslab.names import Word, short_word
+from fslab.store.database import has_password
 from fslab.system import path_owners
 
 DEFAULT = Path("/etc/fslab/worker.toml")
@@ -51,14 +52,12 @@ class Allowed(Frozen):
 
 
 class WorkerSettings(Frozen):
-    """``store``: URL of the fleet's store; default: the URL from the scheduler. ``link_user``: the user of the process
-    that talks to the scheduler. ``stall``: seconds without a stored trial after which an assignment is ended."""
+    """``store``: URL of the fleet's store. ``stall``: seconds without a stored trial after which an assignment is
+    ended."""
 
     name: Word = Field(default_factory=lambda: short_word(socket.gethostname())[:63], max_length=63)
     labels: dict[Word, str] = {}
     store: str | None = None
-    link_user: str = "nobody"
-    link_port: int = Field(0, ge=0, le=65535)
     stall: float = Field(7200.0, gt=0, allow_inf_nan=False)
     allow: Allowed = Allowed()
 
@@ -66,11 +65,13 @@ class WorkerSettings(Frozen):
     def load(cls, path: Path, *, needed: bool) -> Self:
         """Return the settings in a file; the defaults if it does not exist and is not ``needed``.
 
-        Raises UnsafeError if users other than root and this user can change the file, UsageError for mistakes in it.
+        Raises UnsafeError if users other than root and this user can change the file, or read a password in it;
+        UsageError for mistakes in it.
         """
         try:
             with path.open("rb") as file:
-                _check_owner(path, os.fstat(file.fileno()))
+                found = os.fstat(file.fileno())
+                _check_owner(path, found)
                 content = file.read(LIMIT_BYTES)
         except FileNotFoundError as error:
             if needed:
@@ -79,12 +80,19 @@ class WorkerSettings(Frozen):
         except OSError as error:
             raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
         try:
-            return cls.model_validate(tomllib.loads(content.decode("utf-8")))
+            settings = cls.model_validate(tomllib.loads(content.decode("utf-8")))
         except ValidationError as error:
             said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
             raise UsageError(said, where=str(path), hint="see docs/fleet.md") from error
         except ValueError as error:  # includes errors of TOML and of UTF-8
             raise UsageError(f"is not valid TOML: {error}", where=str(path)) from error
+        if found.st_mode & 0o077 and settings.store is not None and has_password(settings.store):
+            raise UnsafeError(
+                "other users can read this file, which has the database's password",
+                where=str(path),
+                hint=f"chmod 600 {path}",
+            )
+        return settings
 
 
 def _check_owner(path: Path, found: os.stat_result) -> None:

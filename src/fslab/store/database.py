@@ -60,8 +60,18 @@ def place_of(url: URL) -> str:
     """Return what to show to a user: the file of an SQLite store, else the URL without its passwords."""
     if url.get_backend_name() == "sqlite" and url.database:
         return url.database
-    secret = {name: "***" for name in url.query if "password" in name.lower()}  # libpq reads them there too
+    secret = dict.fromkeys(_passwords(url), "***")
     return url.update_query_dict(secret).render_as_string(hide_password=True)
+
+
+def has_password(where: str) -> bool:
+    """Return whether the URL of a store contains a password."""
+    url = store_url(where)
+    return url.password is not None or bool(_passwords(url))
+
+
+def _passwords(url: URL) -> list[str]:
+    return [name for name in url.query if "password" in name.lower()]  # libpq reads them there too
 
 
 def open_engine(url: URL, *, create: bool = True) -> Engine:

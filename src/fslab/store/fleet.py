@@ -50,6 +50,7 @@ log = logging.getLogger("fslab.store")
 
 Row = TypeVar("Row", bound=Frozen)
 SHOWN_CHARACTERS = 80
+MOST_QUEUED = 100
 # Parameters of libpq; tcp_user_timeout in milliseconds, the others in seconds, except the count.
 _TIMEOUTS = {
     "connect_timeout": "10", "tcp_user_timeout": "30000", "keepalives_idle": "20", "keepalives_interval": "5",
@@ -201,20 +202,6 @@ class FleetStore:
             connection.execute(update(schedules).where(schedules.c.name == found.name).values(told))
             return True
 
-    def assignments(
-        self,
-        *,
-        machine: str | None = None,
-        statuses: Collection[AssignmentStatus] = tuple(AssignmentStatus),
-    ) -> list[Assignment]:
-        """Return the assignments, oldest first, filtered by machine and statuses."""
-        wanted = select(*ASSIGNMENT).where(assignments.c.status.in_([each.value for each in statuses]))
-        if machine is not None:
-            wanted = wanted.where(assignments.c.machine == machine)
-        with self.store._reading() as connection:
-            found = connection.execute(wanted.order_by(assignments.c.number)).mappings().all()
-            return [to_assignment(row) for row in found]
-
     def summaries(self, runs: int | None = None, *, run: str | None = None) -> list[AssignmentSummary]:
         """Return summaries of the assignments of the last ``runs`` runs (None: of all open runs), or of one ``run``.
 
@@ -239,13 +226,12 @@ class FleetStore:
         order = {run: place for place, run in enumerate(dict.fromkeys(each.run for each in found))}
         return sorted(found, key=lambda each: (order[each.run], each.machine))
 
-    def open_assignments(self) -> dict[str, str]:
-        """Return the machine of each open assignment, by the assignment's id; oldest first."""
-        wanted = (
-            select(assignments.c.id, assignments.c.machine).where(is_open()).order_by(assignments.c.number)
-        )
+    def queue(self, machine: str) -> list[str]:
+        """Return the ids of a machine's open assignments, oldest first; at most ``MOST_QUEUED``."""
+        wanted = select(assignments.c.id).where(assignments.c.machine == machine, is_open())
         with self.store._reading() as connection:
-            return {row.id: row.machine for row in connection.execute(wanted)}
+            found = connection.execute(wanted.order_by(assignments.c.number).limit(MOST_QUEUED))
+            return list(found.scalars())
 
     def take(self, assignment_id: str, holder: MemberMachine) -> Assignment | None:
         """Take an assignment of this machine. This increments its epoch, so a previous holder can no longer write.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from enum import StrEnum
 
 from pydantic import AwareDatetime, Field, FiniteFloat
@@ -118,11 +117,3 @@ class MemberMachine(Frozen):
     def is_online(self) -> bool:
         """Whether it was seen within the last 90 seconds."""
         return self.unseen_s < ONLINE_S
-
-    @property
-    def certificate_until(self) -> datetime | None:
-        """When its certificate expires (UTC); None if it does not say so."""
-        try:
-            return datetime.fromisoformat(str(self.facts.get("certificate_until"))).astimezone(UTC)
-        except (ValueError, OverflowError):
-            return None

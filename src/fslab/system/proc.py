@@ -295,13 +295,12 @@ def start(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     kept: bool = False,
-    user: tuple[int, int] | None = None,
 ) -> Child:
     """Start a command and let it run. Its output goes to the descriptor ``output``, its errors to ``errors`` or also to
     ``output``, its input from ``stdin`` or is empty. It inherits the descriptors of ``inherit``.
 
-    ``kept``: the OOM killer does not kill it before fslab itself. ``user``: the user id and group id that it runs with,
-    without supplementary groups. ToolMissingError if there is no such program; ToolFailedError if it cannot be started.
+    ``kept``: the OOM killer does not kill it before fslab itself. ToolMissingError if there is no such program;
+    ToolFailedError if it cannot be started.
     """
     log.info("+ %s", shell_line(argv))
     child = None
@@ -310,7 +309,6 @@ def start(
             process = _popen(
                 argv, ToolFailedError, stdin=subprocess.DEVNULL if stdin is None else stdin,
                 stdout=output, stderr=output if errors is None else errors, cwd=cwd, env=env, pass_fds=tuple(inherit),
-                user=user and user[0], group=user and user[1], extra_groups=user and [],
             )  # fmt: skip
             child = Child(argv=tuple(argv), process=process)
     except BaseException:
