@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benches.gate_rule import compared as simulated
 from benches.gate_rule import judged, series, share
 from tests.made import campaign
 from tests.unit.compared import BEGUN, CLAT, FACTS, around, cell, compared, trials
@@ -48,7 +49,7 @@ class TestGate:
         return len(verdict.fails), len(verdict.clear), len(verdict.unsure)
 
     def test_what_is_slower_by_the_limit_fails_and_what_rules_it_out_is_clear(self) -> None:
-        assert self.counts(self.judged([0.90, 1.0, 1.2])) == (1, 2, 0)
+        assert self.counts(self.judged([0.90, 1.02, 1.2])) == (1, 2, 0)
         assert self.judged([0.90, 1.0]).fails[0].workload == "w0"
 
     def test_a_small_certain_slowdown_does_not_fail(self) -> None:
@@ -59,11 +60,22 @@ class TestGate:
         assert self.counts(self.judged([0.96])) == (0, 0, 1)
         assert self.counts(self.judged([0.96], slower=0.10)) == (0, 1, 0)
 
+    def test_what_is_ruled_out_only_if_trials_are_independent_is_unsure(self) -> None:
+        """Five trials of one line do not show whether they are: an interval that allows for that is wider."""
+        assert self.counts(self.judged([1.02])) == (0, 1, 0)
+        verdict = self.judged([0.985])
+        (line,) = verdict.unsure
+        assert line.answer.interval is not None
+        assert line.answer.interval.low > 0.95
+        assert line.answer.interval_if_correlated is not None
+        assert line.answer.interval_if_correlated.low < 0.95
+        assert verdict.needed is not None
+        assert 5 < verdict.needed <= 20
+
     def test_too_few_trials_are_unsure_and_it_says_how_many_would_do(self) -> None:
-        verdict = self.judged([0.5, 1.0], values=3)
+        verdict = self.judged([0.5, 1.0], values=2)
         assert self.counts(verdict) == (0, 0, 2)
-        # With two comparisons, 2 / C(2n, n) must be at most 0.025: n = 5 (2 / 252).
-        assert verdict.needed == 5
+        assert verdict.needed == 3
 
     @pytest.mark.parametrize(
         ("b", "counted", "told"),
@@ -133,14 +145,14 @@ class TestGate:
                 for each in trials(invalid, around(100), "b")
             ),
         ]
-        verdict = gate.judge(compared(good, b), slower=0.05, different=False)
+        verdict = gate.judge(compared(good, b), slower=0.06, different=False)
         assert [line.workload for line in verdict.fails] == ["broken"]
         assert [line.workload for line in verdict.unsure] == ["invalid"]  # invalid trials are not failures
         assert gate.failed_words(verdict) == (
-            "1 of 3 comparisons are slower by 5.0 % or more, or failed in B: "
+            "1 of 3 comparisons are slower by 6.0 % or more, or failed in B: "
             "broken on ext4, write_iops: failed in B"
         )
-        assert self.counts(gate.judge(compared(b, good), slower=0.05, different=False)) == (0, 1, 2)
+        assert self.counts(gate.judge(compared(b, good), slower=0.06, different=False)) == (0, 1, 2)
         assert self.counts(gate.judge(compared(good, b), slower=None, different=True)) == (1, 1, 1)
 
     def test_what_holds_only_if_trials_are_independent_fails_no_build(self) -> None:
@@ -302,10 +314,11 @@ class TestErrorRates:
         assert share(0.07, trials=8, scatter=0.02, runs=300) >= 0.95 - 3 * 0.0126
         assert share(0.15, trials=10, scatter=0.05, runs=300) >= 0.9
 
-    def test_too_few_trials_for_twelve_lines_are_said_to_be(self) -> None:
-        """With twelve lines, 2 / C(2n, n) must be at most 0.05 / 12: n = 6 (2 / 924)."""
-        verdict = judged(0.5, trials=5, scatter=0.003, seed=1)
-        assert not verdict.fails
-        assert [each.workload for each in verdict.unsure] == ["w0"]
-        assert verdict.needed == 6
-        assert len(judged(0.5, trials=6, scatter=0.01, seed=1).fails) == 1
+    @pytest.mark.parametrize("count", [4, 5])
+    def test_what_ranks_of_few_trials_of_twelve_lines_cannot_show_is_found(self, count: int) -> None:
+        """2 / C(2n, n) is at most 0.05 / 12 from 6 trials on: below, means are compared instead."""
+        assert [each.workload for each in judged(0.5, trials=count, scatter=0.01, seed=1).fails] == ["w0"]
+        assert share(0.15, trials=count, scatter=0.01, runs=100) >= 0.9
+        same = (simulated(0.0, trials=count, scatter=0.02, along=0.5, seed=seed) for seed in range(300))
+        false = sum(bool(gate.judge(each, slower=None, different=True).fails) for each in same)
+        assert false / 300 <= 0.05 + 3 * 0.0126  # the standard error of 5 % in 300 runs

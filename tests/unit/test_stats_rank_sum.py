@@ -14,7 +14,8 @@ from fslab.stats import Reason
 from fslab.stats.interval import of_logarithms
 from fslab.stats.noise_prior import CommonCorrelation
 from fslab.stats.rank_sum import compare_ratio, lower_tail, pairs_needed
-from fslab.stats.ratio_estimate import RatioEstimate
+from fslab.stats.ratio_estimate import CORRELATED, ComparisonMethod, RatioEstimate
+from fslab.stats.student import two_sided_tail
 
 # Hollander & Wolfe 1999, table 4.1 (tritiated water through human chorioamnion), at term and at 12–26 weeks. Results in
 # the book and of R's coin::wilcox_test: difference 0.305, 95 % interval -0.15 … 0.76, exact two-sided p 0.2544
@@ -92,10 +93,26 @@ def test_four_against_four_is_the_least_for_95_percent() -> None:
     enough = compare_ratio([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0])
     assert enough.interval is not None
     assert enough.interval.coverage == pytest.approx(1 - 2 / 70)
-    too_few = compare_ratio([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    too_few = compare_ratio([1.0, 1.0, 2.0], [1.0, 1.0, 2.0])
     assert (too_few.interval, too_few.reason, too_few.needed) == (None, Reason.TOO_FEW_SAMPLES, 4)
     assert too_few.differs is None
     assert too_few.ratio == 1.0
+
+
+def test_where_ranks_cannot_give_the_level_means_are_compared() -> None:
+    """Logarithms −h, 0, h and 1 − h, 1, 1 + h: standard errors h/√3, 4 degrees of freedom, t(97.5 %) = 2.7764."""
+    a, b = ([exp(middle + step) for step in (-0.1, 0.0, 0.1)] for middle in (1.0, 0.0))
+    found = compare_ratio(a, b)
+    assert found.method is ComparisonMethod.WELCH_T
+    assert found.ratio == pytest.approx(exp(1))
+    half = 2.7764 * 0.1 * sqrt(2 / 3)
+    assert [log(end) for end in ends(found)] == pytest.approx([1 - half, 1 + half], abs=1e-4)
+    assert found.p_value == pytest.approx(2.552e-4, rel=1e-3)
+    assert found.p_if_correlated == pytest.approx(two_sided_tail(1 / 0.1 / sqrt(2 / 3) / CORRELATED, 4))
+    many = [[exp(0.1 * step + side) for step in range(5)] for side in (1, 0)]
+    assert compare_ratio(*many, among=6).method is ComparisonMethod.RANK_SUM  # 6 · 2 / C(10, 5) is 0.048
+    assert compare_ratio(*many, among=7).method is ComparisonMethod.WELCH_T
+    assert compare_ratio([1.0, 2.0], [1.0, 2.0, 3.0]).interval is None
 
 
 def test_one_sample_can_make_up_for_the_other() -> None:
@@ -125,7 +142,7 @@ def test_swapping_the_samples_inverts_the_ratio(a: list[float], b: list[float]) 
     assert there.ratio is not None
     assert back.ratio is not None
     assert there.ratio == pytest.approx(1 / back.ratio)
-    assert there.p_value == back.p_value
+    assert there.p_value == pytest.approx(back.p_value)
     assert (there.interval is None) == (back.interval is None)
     if there.interval and back.interval:
         assert there.interval.low == pytest.approx(1 / back.interval.high)

@@ -2,7 +2,8 @@
 
 A gate with false alarms is switched off, and a gate that misses regressions is worse than none. So each line has one of
 three answers. *fails*: the change is significant and measured to be at least as large as the limit, or the trials fail
-in B but not in A. *clear*: a change as large as the limit is ruled out. *unsure*: neither; this is reported too.
+in B but not in A. *clear*: a change as large as the limit is ruled out. *unsure*: neither; this is reported too. What
+holds only if trials are independent is unsure.
 """
 
 from collections.abc import Sequence
@@ -112,7 +113,8 @@ def _slower(line: ComparisonLine, limit: float) -> GateAnswer:
         and change_for_worse(answer.ratio, line.better) >= limit
     ):
         return GateAnswer.FAILS
-    worst = answer.interval.high if line.better is Direction.LOWER else answer.interval.low
+    widest = answer.interval_if_correlated or answer.interval
+    worst = widest.high if line.better is Direction.LOWER else widest.low
     return GateAnswer.CLEAR if change_for_worse(worst, line.better) < limit else GateAnswer.UNSURE
 
 

@@ -21,9 +21,8 @@ class HistoryPoint(Frozen):
 class LevelChange(Frozen):
     """A change of level: ``since`` is the first campaign after it, ``before`` the last campaign before it.
 
-    ``ratio``: later level ÷ earlier level, with an interval computed from the campaigns' medians (None with fewer than
-    four campaigns on a side). ``p_value``: for the null hypothesis "no change". ``facts``: facts that changed between
-    the two campaigns.
+    ``ratio``: later level ÷ earlier level, with an interval computed from the campaigns' medians. ``p_value``: for the
+    null hypothesis "no change". ``facts``: facts that changed between the two campaigns.
     """
 
     since: str

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
 
-from fslab.answers.model import Answer, Counted, Verdict
+from fslab.answers.model import INDEPENDENCE_LEAST, Answer, Counted, Interval, Verdict
 from fslab.stats import Reason
 from fslab.stats.all_pairs import most_true
 from fslab.stats.counts import compare_counts
@@ -30,9 +30,15 @@ from fslab.stats.noise_prior import (
     fit_noise,
     of_two_campaigns,
 )
-from fslab.stats.paired import PAIRS_LEAST, compare_blocks, in_order
+from fslab.stats.paired import compare_blocks, in_order
 from fslab.stats.rank_sum import compare_ratio
-from fslab.stats.ratio_estimate import ComparisonMethod, RatioEstimate, invalid_samples, no_ratio
+from fslab.stats.ratio_estimate import (
+    PAIRS_LEAST,
+    ComparisonMethod,
+    RatioEstimate,
+    invalid_samples,
+    no_ratio,
+)
 from fslab.stats.sequential import Looks, compare_at_look
 from fslab.stats.single import estimate_median
 from fslab.stopping_rule import MARGIN
@@ -125,7 +131,7 @@ def estimate(
             over, under, coverage=coverage, paired=question.paired, amounts=amounts, common=common
         )
     if not question.paired:
-        return compare_ratio(in_order(over), in_order(under), coverage=coverage, common=common)
+        return compare_ratio(in_order(over), in_order(under), coverage=coverage, common=common, among=among)
     if at_look is not None:
         return compare_at_look(
             over, under, looks=at_look, blocks=question.blocks, prior=question.prior, among=among
@@ -195,6 +201,7 @@ def _of(
         verdict=verdict, ratio=found.ratio, interval=found.interval,
         n=(found.n_a, found.n_b), needed=found.needed, method=found.method.value, p_value=found.p_value,
         p_family=p_family, holds=holds, fragile=fragile,
+        interval_if_correlated=found.interval_if_correlated,
         settled=settled, further=further,
         further_s=further * question.block_s if further and question.block_s else None,
         of_medians=medians[0] / medians[1] if found.ratio is not None and medians[0] and medians[1] else None,
@@ -270,6 +277,13 @@ def size_until(found: Answer, bound: float) -> int | None:
     if this is unknown."""
     if found.ratio is None or found.interval is None:
         return None
-    half = log(found.interval.high / found.interval.low) / 2
-    distance = abs(log(found.ratio / bound))
-    return size_for(distance, half, min(found.n), coverage=found.interval.coverage)
+    distance, wide = abs(log(found.ratio / bound)), found.interval_if_correlated
+
+    def size(interval: Interval) -> int | None:
+        half = log(interval.high / interval.low) / 2
+        return size_for(distance, half, min(found.n), coverage=interval.coverage)
+
+    plain = size(found.interval)
+    if wide is None or plain is None or plain >= INDEPENDENCE_LEAST:
+        return plain
+    return min(INDEPENDENCE_LEAST, size(wide) or INDEPENDENCE_LEAST)

@@ -11,8 +11,9 @@ from statistics import fmean, stdev
 from fslab.answers.compare import Values
 from fslab.cell import Frozen
 from fslab.stats.interval import Interval
-from fslab.stats.paired import PAIRS_LEAST, compare_blocks, mostly_equal
+from fslab.stats.paired import compare_blocks
 from fslab.stats.random_effects import MACHINES_LEAST, Estimate, combine
+from fslab.stats.ratio_estimate import PAIRS_LEAST, mostly_equal
 
 __all__ = ["MACHINES_LEAST", "OverMachines", "WithinMachine", "over_machines", "within_machine"]
 

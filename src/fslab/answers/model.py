@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from fslab.cell import Frozen
 from fslab.stats.interval import Interval
-from fslab.stats.ratio_estimate import INDEPENDENCE_LEAST
+from fslab.stats.ratio_estimate import INDEPENDENCE_LEAST, UNPAIRED
 from fslab.units import Direction, Unit
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "DIFFERS",
     "INDEPENDENCE_LEAST",
     "NEEDS_MORE",
+    "UNPAIRED",
     "Answer",
     "Counted",
     "Interval",
@@ -65,7 +66,8 @@ class Answer(Frozen):
 
     ``p_value`` is for this question alone, ``p_family`` after Holm's correction over its family. ``holds``: the
     difference is significant after this correction. ``fragile``: the difference would not be significant if each trial
-    resembled the previous one, and there are too few blocks to know that. ``settled``: more trials are not needed.
+    resembled the previous one, and there are too few blocks to know that. ``interval_if_correlated``: the interval if
+    they did; None if that is known. ``settled``: more trials are not needed.
     ``of_medians``: the quotient of the medians; it may be far from a ratio of trials paired by block. ``more``,
     ``more_interval``: used instead of a ratio for counts or amounts of which some are 0: how much more ``over`` has, in
     ``unit``. ``counted``: of events, what was counted on each side.
@@ -85,6 +87,7 @@ class Answer(Frozen):
     p_family: float | None = None
     holds: bool | None = None
     fragile: bool = False
+    interval_if_correlated: Interval | None = None
     settled: bool = False
     further: int | None = None
     further_s: float | None = None
@@ -119,7 +122,7 @@ class Answer(Frozen):
     def inverted(self) -> "Answer":
         """Return the answer to the same question about ``under`` ÷ ``over``."""
         turned = {Verdict.LARGER: Verdict.SMALLER, Verdict.SMALLER: Verdict.LARGER}
-        interval, more = self.interval, self.more_interval
+        interval, wide, more = self.interval, self.interval_if_correlated, self.more_interval
         return self.model_copy(
             update={
                 "over": self.under,
@@ -128,9 +131,14 @@ class Answer(Frozen):
                 "n": self.n[::-1],
                 "counted": self.counted and self.counted[::-1],
                 "ratio": None if self.ratio is None else 1 / self.ratio,
-                "interval": interval and replace(interval, low=1 / interval.high, high=1 / interval.low),
+                "interval": interval and _inverse(interval),
+                "interval_if_correlated": wide and _inverse(wide),
                 "of_medians": 1 / self.of_medians if self.of_medians else None,
                 "more": None if self.more is None else -self.more,
                 "more_interval": more and replace(more, low=-more.high, high=-more.low),
             }
         )
+
+
+def _inverse(interval: Interval) -> Interval:
+    return replace(interval, low=1 / interval.high, high=1 / interval.low)

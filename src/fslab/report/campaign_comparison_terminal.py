@@ -15,7 +15,7 @@ from fslab.analysis.campaign_comparison_model import (
     SampleSummary,
     Side,
 )
-from fslab.answers.model import INDEPENDENCE_LEAST, Verdict
+from fslab.answers.model import INDEPENDENCE_LEAST, UNPAIRED, Verdict
 from fslab.machine.differences import Difference
 from fslab.report.fit import wrapped
 from fslab.report.row_words import is_far, of_differences
@@ -165,7 +165,7 @@ def _remarks(lines: Sequence[ComparisonLine]) -> Iterator[str]:
     differing = [each for each in lines if each.answer.differs]
     far = [each for each in differing if is_far(each.answer.ratio, each.answer.of_medians)]
     if far:
-        unpaired = any(each.answer.method == "rank_sum" for each in far)
+        unpaired = any(each.answer.method in UNPAIRED for each in far)
         how = "from all pairs of trials" if unpaired else "block by block"
         told = [f"{ratio_text(each.answer.of_medians or 1.0)[0]} ({_place(each)})" for each in far]
         yield f"ratios are computed {how}: the quotient of the medians is {first_of(told, MOST_NAMED)}"

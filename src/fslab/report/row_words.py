@@ -17,7 +17,7 @@ from fslab.answers.answer_words import (
     ratio_words,
     within_words,
 )
-from fslab.answers.model import COUNTED, INDEPENDENCE_LEAST, Answer, Verdict
+from fslab.answers.model import COUNTED, INDEPENDENCE_LEAST, UNPAIRED, Answer, Verdict
 from fslab.report.model import Counts, Report
 from fslab.units import Direction, Unit, counted, format_value, listed, ratio_text
 
@@ -203,7 +203,7 @@ def _medians(leader: str, answers: Sequence[Answer]) -> list[str]:
         return []
     told = listed([f"{ratio_text(item.of_medians or 1.0)[0]} ({item.other(leader)})" for item in far[:MANY]])
     others = f" and {len(far) - MANY} more" if len(far) > MANY else ""
-    how = "from all pairs of trials" if any(item.method == "rank_sum" for item in far) else "block by block"
+    how = "from all pairs of trials" if any(item.method in UNPAIRED for item in far) else "block by block"
     return [f"ratios are computed {how}: the quotient of the medians is {told}{others}"]
 
 

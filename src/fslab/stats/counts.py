@@ -9,10 +9,11 @@ from math import hypot, sqrt
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
 from fslab.stats.noise_prior import Correlations
-from fslab.stats.paired import PAIRS_LEAST, in_order
+from fslab.stats.paired import in_order
 from fslab.stats.rank_sum import widening_of_two
 from fslab.stats.ratio_estimate import (
     CORRELATED,
+    PAIRS_LEAST,
     ComparisonMethod,
     RatioEstimate,
     invalid_samples,

@@ -5,7 +5,6 @@ functions; they must not know what the numbers mean, nor which direction is bett
 """
 
 import dataclasses
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import exp, log
 
@@ -14,17 +13,16 @@ from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.rank_sum import compare_ratio
 from fslab.stats.ratio_estimate import (
     CORRELATED,
+    PAIRS_LEAST,
     ComparisonMethod,
     RatioEstimate,
     invalid_samples,
     is_correlation_known,
+    mostly_equal,
     no_ratio,
 )
 from fslab.stats.signed_rank import signed_rank_cut
 
-# Simulated at 95 % with the shapes of benches/stopping_data.py, CoV 5 %: three pairs cover 95.3–97.1 %, similar to four
-# (94.8–97.9 %) and five pairs. For autocorrelated trials, more pairs do not improve the coverage.
-PAIRS_LEAST = 3
 # If fewer Walsh averages are cut off at each end, the exact interval is wider than necessary. Simulated at 98.65 % with
 # normal differences, it is 27 % wider than t's for 8 differences (cut 1), 11 % for 10 (cut 4), 1 % for 14 (cut 14).
 CUT_LEAST = 8
@@ -50,7 +48,7 @@ def compare_blocks(
       Differences of two samples with the same shape are symmetric, and then t covers at least the stated probability if
       tails are heavy (Efron, JASA 64 (1969) 1278). Not used if most differences are equal (a metric too coarse for the
       noise), because their spread is then meaningless; signed ranks are used instead as soon as they give the coverage.
-    - With fewer common blocks: the unpaired rank-sum interval of all values (:func:`compare_ratio`).
+    - With fewer common blocks: the unpaired interval of all values (:func:`compare_ratio`).
 
     If each difference resembles the one before, the interval is wider (``widening``); a ``prior`` also contains what
     other cells show of that. Below 20 blocks, and below 50 values of cells with at least 10, this cannot be estimated
@@ -71,8 +69,9 @@ def compare_blocks(
         return _located(differences, coverage, ranks=False, prior=prior)
     # What slows whole blocks does not cancel here: the values themselves show how much trials resemble the ones before.
     unpaired = compare_ratio(
-        in_order(a), in_order(b), coverage=coverage, common=(None, None) if prior is None else prior.alone
-    )
+        in_order(a), in_order(b), coverage=coverage, among=among,
+        common=(None, None) if prior is None else prior.alone,
+    )  # fmt: skip
     needed = _signed_rank_needs(coverage) if tied else PAIRS_LEAST
     return dataclasses.replace(unpaired, needed=min(needed, unpaired.needed) if tied else needed)
 
@@ -112,16 +111,6 @@ def _located(
         widening=float(found.widening[0]), borrowed=borrowed, p_if_correlated=p_if_correlated,
         correlation_known=known,
     )  # fmt: skip
-
-
-def mostly_equal(differences: Sequence[float]) -> bool:
-    """Return whether more than half of the differences are equal, except for rounding; False for a single one."""
-    if len(differences) < 2:
-        return False
-    rounded = [round(value, 12) for value in differences]
-    if len(set(rounded)) == len(rounded):
-        return False
-    return 2 * max(Counter(rounded).values()) > len(rounded)
 
 
 def _signed_rank_needs(coverage: float) -> int:

@@ -6,24 +6,29 @@ test, but not its critical values and not the interval.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import comb, hypot, isfinite, log, sqrt
+from math import comb, exp, hypot, isfinite, log, sqrt
+from statistics import fmean
 
 from fslab.stats import Reason
 from fslab.stats.interval import Interval, of_logarithms
 from fslab.stats.noise_prior import Correlations
 from fslab.stats.ratio_estimate import (
     CORRELATED,
+    PAIRS_LEAST,
+    ComparisonMethod,
     RatioEstimate,
     invalid_samples,
     is_correlation_known,
+    mostly_equal,
     no_ratio,
 )
 from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail
 
 
 def compare_ratio(
-    a: Sequence[float], b: Sequence[float], *, coverage: float = 0.95, common: Correlations = (None, None)
-) -> RatioEstimate:
+    a: Sequence[float], b: Sequence[float], *, coverage: float = 0.95, common: Correlations = (None, None),
+    among: int = 1,
+) -> RatioEstimate:  # fmt: skip
     """Return the ratio a/b: Hodges–Lehmann estimate on logarithms, exact Mann–Whitney interval.
 
     The estimate is the (geometric) median of all quotients aᵢ/bⱼ. The interval runs from the c-th smallest to the c-th
@@ -32,31 +37,40 @@ def compare_ratio(
     the coverage is at least the stated one. Samples of unequal size may differ in their noise, too: then a rank test
     shows differences too often if the smaller one is noisier, so that the interval also contains Welch's (of the means
     of logarithms), and the p-value is the larger one. Sizes 4 and 4 are the smallest equal ones for 95 %; 5 and 5 give
-    c = 3, 96.8 %. Values are in the order of their trials: where they resemble the ones before, as they themselves show
-    or those of other cells (``common``, of both sides), both intervals are wider
-    (:mod:`fslab.stats.autocorrelation`).
+    c = 3, 96.8 %. Where ranks cannot reach the level of the first of ``among`` comparisons that are corrected together,
+    however far apart the samples are, everything is Welch's, from 3 values of each on, unless most of them are equal.
+    Values are in the order of their trials: where they resemble the ones before, as they themselves show or those of
+    other cells (``common``, of both sides), intervals are wider (:mod:`fslab.stats.autocorrelation`).
     Source: Hodges & Lehmann, Ann. Math. Statist. 34 (1963) 598; Hollander & Wolfe, *Nonparametric Statistical Methods*,
     2nd ed. 1999, sections 4.1–4.3; Welch, Biometrika 34 (1947) 28.
     """
-    needed = pairs_needed(coverage)
     reason = invalid_samples(a, b)
     if reason is not None:
-        return no_ratio(len(a), len(b), reason, needed, coverage)
+        return no_ratio(len(a), len(b), reason, PAIRS_LEAST, coverage)
+    logs = [log(value) for value in a], [log(value) for value in b]
+    coarse = any(map(mostly_equal, logs))
+    needed = pairs_needed(coverage) if coarse else PAIRS_LEAST
+    ranks = (
+        coarse or min(len(a), len(b)) < PAIRS_LEAST or _cut(len(a), len(b), 1 - (1 - coverage) / among) > 0
+    )
     quotients = sorted(x / y for x in a for y in b)
     ratio, cut = _geometric_median(quotients), _cut(len(a), len(b), coverage)
-    logs = [log(value) for value in a], [log(value) for value in b]
     known, factor = is_correlation_known(min(len(a), len(b)), *common), widening_of_two(*logs, common)
-    means = None if len(a) == len(b) else _of_means(*logs, coverage, factor)
+    means = None if ranks and len(a) == len(b) else _of_means(*logs, coverage, factor)
 
     def tested(widening: float) -> float:
+        welch = None if means is None else _of_means(*logs, coverage, widening)
+        if welch is not None and not ranks:
+            return welch[1]
         # A widened interval excludes 1 if the plain one excludes a point that is nearer to the estimate.
         nearer = ratio ** (1 - 1 / widening)
         found = _p_value([quotient / nearer for quotient in quotients], len(a), len(b))
-        welch = None if means is None else _of_means(*logs, coverage, widening)
         return found if welch is None else max(found, welch[1])
 
     interval = None
-    if cut > 0 and (means is not None or len(a) == len(b)):
+    if not ranks and means is not None:
+        ratio, interval = exp(fmean(logs[0]) - fmean(logs[1])), means[0]
+    elif cut > 0 and (means is not None or len(a) == len(b)):
         achieved = 1 - 2 * lower_tail(len(a), len(b), cut - 1)
         low, high = (ratio * (end / ratio) ** factor for end in (quotients[cut - 1], quotients[-cut]))
         if means is not None:
@@ -65,6 +79,7 @@ def compare_ratio(
     return RatioEstimate(
         n_a=len(a), n_b=len(b), ratio=ratio, interval=interval, p_value=tested(factor),
         reason=None if interval else Reason.TOO_FEW_SAMPLES, needed=needed, coverage=coverage, widening=factor,
+        method=ComparisonMethod.RANK_SUM if ranks else ComparisonMethod.WELCH_T,
         correlation_known=known, p_if_correlated=None if known else tested(max(factor, CORRELATED)),
     )  # fmt: skip
 
