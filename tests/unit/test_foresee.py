@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from fslab.errors import FslabError
 from fslab.machine.kinds import Need
 from fslab.plan.expand import expand
 from fslab.study.load import load_text
-from fslab.system import memory
+from fslab.system import memory, rights
 
 STUDY = """\
 title: t
@@ -31,7 +30,7 @@ def no_f2fs(monkeypatch: pytest.MonkeyPatch) -> None:
         return (Need(what="Linux has no f2fs"),) if name == "f2fs" else ()
 
     monkeypatch.setattr(feasibility._machines, "missing_filesystem", missing)
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(rights, "missing_for_mounts", lambda: None)
 
 
 def cells(size: str) -> tuple[Cell, ...]:
@@ -87,6 +86,6 @@ def test_a_cause_is_told_once_however_many_stacks_it_concerns(tmp_path: Path) ->
 
 
 def test_root_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(rights, "missing_for_mounts", lambda: "root")
     _, refused = feasibility.foresee(cells("64m"), tmp_path)
     assert "this study needs root: run it with sudo" in refused

@@ -18,7 +18,7 @@ from fslab.machine.kinds import REGISTRY, Need, _initramfs, _qemu_command, _xsta
 from fslab.machine.modules import Kernel
 from fslab.plan.expand import expand
 from fslab.study.load import load_text
-from fslab.system import disk_server, memory_limit
+from fslab.system import disk_server, memory_limit, rights
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> dict[str, Kernel]:
         needs = () if name in found else (Need(what="is not installed", remedy="install it"),)
         monkeypatch.setattr(machine, "missing", lambda _, needs=needs: needs)
         monkeypatch.setattr(machine, "kernel", lambda _, name=name: found.get(name))
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(rights, "missing_for_mounts", lambda: None)
     monkeypatch.setattr(memory_limit, "is_possible", lambda: True)
     return found
 
@@ -160,7 +160,7 @@ def test_auto_is_the_first_machine_that_can(kernels: dict[str, Kernel]) -> None:
 def test_auto_knows_what_another_user_cannot_do_on_the_host(
     kernels: dict[str, Kernel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(rights, "missing_for_mounts", lambda: "root")
     assert feasibility.resolved(stack("ext4", machine=AUTO)).machine.type == "uml"
 
 
@@ -409,5 +409,5 @@ def test_best_takes_a_guest_where_the_server_cannot_stripe(
     monkeypatch.setattr(disk_server, "check_supported", refuse)
     assert striped() == guest
     monkeypatch.setattr(disk_server, "check_supported", lambda: None)
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(rights, "missing_for_mounts", lambda: "root")
     assert striped() == guest

@@ -5,7 +5,6 @@ Loaded when one of them is used: their options are the fields of requests.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -97,5 +96,7 @@ def _paragraph(finding: dict[str, Any]) -> str:
 
 
 def _check_root() -> None:
-    if os.geteuid() != 0:
-        raise NeedsRootError("mounting crash states needs root", hint="run it with sudo")
+    from fslab.machine.surroundings import here
+
+    if missing := here().missing_for_mounts():
+        raise NeedsRootError(f"mounting crash states needs {missing}", hint="run it with sudo")

@@ -97,8 +97,8 @@ def foresee(cells: Sequence[Cell], images_directory: Path) -> tuple[dict[str, st
         MEDIA.get(cell.stack.medium.type).needs_root and not REGISTRY.get(cell.stack.machine.type).guest
         for cell in measured
     )
-    if needs_root and not here().is_root():
-        refused.append("this study needs root: run it with sudo")
+    if needs_root and (missing := here().missing_for_mounts()):
+        refused.append(f"this study needs {missing}: run it with sudo")
     return {key: error.without_place for key, error in found.items()}, tuple(refused)
 
 

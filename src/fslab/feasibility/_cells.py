@@ -64,7 +64,7 @@ def _user_missing(cell: Cell) -> UnsupportedError | None:
         here().check_user(name)
     except UnsupportedError as error:
         return error
-    if cell.stack.machine.type == "host" and not here().is_root():
+    if cell.stack.machine.type == "host" and here().missing_for_mounts() is not None:
         return UnsupportedError(f"only root can run commands as user '{name}'", hint="run it with sudo")
     return None
 

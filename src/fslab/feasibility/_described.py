@@ -31,7 +31,7 @@ def describe() -> MachineDescription:
     return MachineDescription(
         memory_bytes=found["memory_bytes"],
         distribution=found["distribution"],
-        root=here().is_root(),
+        root=here().missing_for_mounts() is None,
         limits_memory=here().limits_memory(),
         programs_missing=tuple(tool.program for tool in _programs.missing_programs(programs())),
         images_free_bytes=_free(here().filesystem_of(paths.images())[1]),

@@ -53,9 +53,11 @@ def _unusable(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
     machine, medium = REGISTRY.get(spec.type), MEDIA.get(stack.medium.type)
     if machine.guest and (why := _host_only(stack)):
         return (Need(what=why),)
-    if not machine.guest and medium.needs_root and not here().is_root():
+    if not machine.guest and medium.needs_root and (missing := here().missing_for_mounts()):
         return (
-            Need(what=f"a '{stack.medium.type}' medium needs root on the host", remedy="run it with sudo"),
+            Need(
+                what=f"a '{stack.medium.type}' medium needs {missing} on the host", remedy="run it with sudo"
+            ),
         )
     return here().missing(spec)
 

@@ -4,7 +4,6 @@ Programs are always the host's, because a guest sees the host's root. A kernel's
 lists.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +16,7 @@ from fslab.machine.kinds import Machine, Need
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
-from fslab.system import kernel, loops, tools
+from fslab.system import kernel, loops, rights, tools
 from fslab.system.tools import Tool
 from fslab.workloads import REGISTRY as WORKLOADS
 
@@ -82,8 +81,8 @@ def _entry(
         (Lack.TOOL, Need(what=f"{tool.program} is not installed", remedy=tool.remedy))
         for tool in missing_programs(needed)
     ]
-    if not machine.guest and os.geteuid() != 0:
-        found.append((Lack.ROOT, Need(what="needs root", remedy="run fslab with sudo")))
+    if not machine.guest and (missing := rights.missing_for_mounts()):
+        found.append((Lack.ROOT, Need(what=f"needs {missing}", remedy="run fslab with sudo")))
     order = list(Lack)
     first = min((lack for lack, _ in found), key=order.index, default=Lack.NOTHING)
     return MatrixEntry(
@@ -112,11 +111,11 @@ class Capability:
 
 
 def of_user() -> Capability:
-    root = os.geteuid() == 0
+    missing = rights.missing_for_mounts()
     return Capability(
-        kind="machine", name="root", summary="attach loop devices, mount, drop caches", available=root, versions={},
-        missing=() if root else ("you are not root",),
-        remedy=None if root else "run with sudo; without root: fslab run here, or --on uml",
+        kind="machine", name="root", summary="attach loop devices, mount, drop caches", available=missing is None,
+        versions={}, missing=(f"needs {missing}",) if missing else (),
+        remedy="run with sudo; without root: fslab run here, or --on uml" if missing else None,
     )  # fmt: skip
 
 

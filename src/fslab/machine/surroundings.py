@@ -3,7 +3,6 @@
 ``here()`` is the only way in which the plan and its checks read a machine. Trials always run on this one.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,7 +17,7 @@ from fslab.machine.description import DescribedKind, MachineDescription
 from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY, Machine, Need
 from fslab.machine.modules import Kernel
 from fslab.storage import images
-from fslab.system import disk_server, distributions, memory, memory_limit, tools, users
+from fslab.system import disk_server, distributions, memory, memory_limit, rights, tools, users
 from fslab.system.tools import Tool
 from fslab.units import format_size, parse_size
 
@@ -28,9 +27,9 @@ class Surroundings:
 
     described = False
 
-    def is_root(self) -> bool:
-        """Return whether fslab runs as root."""
-        return os.geteuid() == 0
+    def missing_for_mounts(self) -> str | None:
+        """Return what fslab lacks to mount devices, such as ``root``; None if it lacks nothing."""
+        return rights.missing_for_mounts()
 
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
         """Return what is missing to use this kind of machine."""
@@ -83,7 +82,7 @@ class Surroundings:
             disk_server.check_supported()
         except FslabError:
             return False
-        return self.is_root()
+        return self.missing_for_mounts() is None
 
     def check_user(self, name: str) -> None:
         """Raise UnsupportedError if the machine has no user of that name."""
@@ -122,8 +121,8 @@ class Described(Surroundings):
     machine: MachineDescription
     described = True
 
-    def is_root(self) -> bool:
-        return self.machine.root
+    def missing_for_mounts(self) -> str | None:
+        return None if self.machine.root else "root"
 
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
         known = self.machine.kinds.get(spec.type)
@@ -169,7 +168,7 @@ class Described(Surroundings):
         return None
 
     def serves_disks(self) -> bool:
-        return self.is_root() and self.has_program(disk_server.TOOL.program)
+        return self.machine.root and self.has_program(disk_server.TOOL.program)
 
     def check_user(self, name: str) -> None:  # noqa: ARG002
         return

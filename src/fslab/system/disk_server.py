@@ -17,7 +17,7 @@ from typing import Any
 
 from fslab import texts
 from fslab.errors import FslabError, ToolFailedError, UnsupportedError
-from fslab.system import proc, process_marks, sysfs, tools
+from fslab.system import proc, process_marks, rights, sysfs, tools
 from fslab.system.tools import Tool
 
 TOOL = Tool(program="fslab-disk", package=None)
@@ -30,7 +30,6 @@ END_LIMIT_S = 10.0
 LOOK_EVERY_S = 0.2
 ANSWER_BYTES = 1 << 20
 FUSE = Path("/dev/fuse")
-CAP_SYS_RESOURCE = 24  # capabilities(7)
 
 
 class Unflushed(StrEnum):
@@ -56,9 +55,7 @@ def check_supported(*, mounted: bool = True) -> None:
 def may_flush(pid: int | None = None) -> bool | None:
     """Return whether a process (by default this one) may set PR_SET_IO_FLUSHER, so that memory reclaim never waits for
     it; None if unknown."""
-    status = sysfs.text(Path(f"/proc/{pid or 'self'}/status")) or ""
-    rights = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), None)
-    return None if rights is None else bool(int(rights, 16) >> CAP_SYS_RESOURCE & 1)
+    return rights.has(rights.SYS_RESOURCE, pid)
 
 
 def control_of(directory: Path) -> Path:

@@ -10,18 +10,18 @@ from pathlib import Path
 
 from fslab.errors import NeedsRootError, UnsafeError, UnsupportedError
 from fslab.storage import Growth, StackDevice, Workspace, images
-from fslab.system import files, loops, mounts, proc, signals, sysfs
+from fslab.system import files, loops, mounts, proc, rights, signals, sysfs
 
 _REMOVED = frozenset({errno.ENXIO, errno.ENODEV, errno.ENOENT})
 _NO_NODE = "a container needs the nodes /dev/loop* of the host"
 ROOMS = "rooms"  # in Workspace.media: how far each sparse image may grow
 
 
-def check_root(effective_user: int, medium: str) -> None:
-    """Raise NeedsRootError unless the effective user is root."""
-    if effective_user != 0:
+def check_root(medium: str) -> None:
+    """Raise NeedsRootError if this process cannot attach and mount devices."""
+    if missing := rights.missing_for_mounts():
         raise NeedsRootError(
-            f"a '{medium}' medium needs root",
+            f"a '{medium}' medium needs {missing}",
             hint="use sudo, or measure one of your directories: fslab run here",
         )
 

@@ -3,7 +3,6 @@
 Must never use a device by default, by an unstable name, or while it is in use.
 """
 
-import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -74,7 +73,7 @@ class Device(media.Medium[DeviceOptions]):
 
         Two devices must not share bytes.
         """
-        _loop.check_root(os.geteuid(), self.name)
+        _loop.check_root(self.name)
         for each in self.each(options, disks):
             guard.check_unused(each.path)
             if f"claim {each.path}" not in workspace.media:

@@ -1,6 +1,5 @@
 """An image file on an existing file system, attached to a loop device with direct I/O."""
 
-import os
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -50,7 +49,7 @@ class Loop(_image.ImageMedium[LoopOptions]):
         )
 
     def check(self, options: LoopOptions, workspace: Workspace, *, disks: int) -> None:
-        _loop.check_root(os.geteuid(), self.name)
+        _loop.check_root(self.name)
         loops.check_supported()
         images.check_room(self._directory(options, workspace), disks * _image.room_bytes(options))
 

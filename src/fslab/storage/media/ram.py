@@ -3,7 +3,6 @@
 It measures the work of the file system and not of a disk: only CPU and memory limit it.
 """
 
-import os
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -51,7 +50,7 @@ class Ram(_image.ImageMedium[RamOptions]):
 
     def check(self, options: RamOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Check root, loop devices and the available memory."""
-        _loop.check_root(os.geteuid(), self.name)
+        _loop.check_root(self.name)
         loops.check_supported()
         images.check_memory(disks * _image.room_bytes(options))
 

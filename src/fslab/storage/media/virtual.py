@@ -38,7 +38,7 @@ class Virtual(media.Medium[VirtualOptions]):
         return _disk.seek_s(options)
 
     def check(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
-        _loop.check_root(os.geteuid(), self.name)
+        _loop.check_root(self.name)
         loops.check_supported()
         _disk.check(options, disks)
 
