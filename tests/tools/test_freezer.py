@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fslab.system import freezer, proc, process_marks
+from fslab.system import cgroup, freezer, proc, process_marks
 
 # Two processes that each count in a file of their own.
 COUNT = """
@@ -89,3 +89,20 @@ def test_a_program_that_ends_while_it_runs_is_not_waited_for(frozen: freezer.Fre
         frozen.freeze()
         frozen.thaw()
         assert started.completed().returncode == 0
+
+
+@pytest.mark.parametrize("kind", [cgroup.ControlGroup, freezer.SignalFreezer])
+def test_no_process_that_got_a_number_of_another_meanwhile_gets_a_signal(
+    kind: type[cgroup.ControlGroup | freezer.SignalFreezer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with proc.running(("sleep", "600")) as foreign:
+        listed = iter([[foreign.pid]])
+        if kind is cgroup.ControlGroup:
+            monkeypatch.setattr(kind, "processes", lambda _: next(listed, []))
+            (tmp_path / "group").mkdir()
+            cgroup.ControlGroup(path=tmp_path / "group").end()
+        else:
+            monkeypatch.setattr(kind, "_members", lambda _: next(listed, []))
+            freezer.SignalFreezer().freeze()
+        assert not foreign.has_ended(0.2)
+        assert not freezer._is_stopped(foreign.pid)

@@ -5,7 +5,6 @@ Creates groups only in a part of the hierarchy that no service manager controls:
 changes nothing for what runs in it, unless a controller is asked for. Version 1 has a hierarchy for each controller.
 """
 
-import contextlib
 import logging
 import os
 import signal
@@ -14,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fslab.system import mounts, sysfs
+from fslab.system import mounts, process_ending, sysfs
 
 log = logging.getLogger("fslab.cgroup")
 DELEGATED = ("user.delegate", "trusted.delegate")  # attributes that systemd sets on a delegated group
@@ -53,9 +52,8 @@ class ControlGroup:
         if (switch := self.path / "cgroup.kill").exists():
             switch.write_text("1")
             return
-        for pid in processes:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        with process_ending.sent(processes, signal.SIGKILL, self.processes):
+            pass
 
 
 def create(name: str, controller: str | None = None) -> ControlGroup | None:

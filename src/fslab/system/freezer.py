@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from fslab.errors import ToolTimeoutError
-from fslab.system import cgroup, sysfs
+from fslab.system import cgroup, process_ending, sysfs
 from fslab.system.files import opened
 
 _PAUSE_S = 0.0002
@@ -90,7 +90,9 @@ class GroupFreezer(Freezer):
 
 @dataclass(kw_only=True, slots=True)
 class SignalFreezer(Freezer):
-    """SIGSTOP and SIGCONT to a process and its descendants. A descendant that lost its parent is not reached."""
+    """SIGSTOP and SIGCONT to a process and its descendants. A descendant that lost its parent is not reached.
+
+    ``stopped``: descriptors (pidfd) of the processes that are stopped."""
 
     leader: int | None = None
     stopped: list[int] = field(default_factory=list)
@@ -102,17 +104,18 @@ class SignalFreezer(Freezer):
         sent: set[int] = set()
         # A process that has not stopped yet can still fork.
         while new := [pid for pid in self._members() if pid not in sent]:
-            for pid in new:
-                _send(pid, signal.SIGSTOP)
+            with process_ending.sent(new, signal.SIGSTOP, self._members) as found:
+                self.stopped += map(os.dup, found.values())
+                for pid in found:
+                    _wait_until(partial(_is_stopped, pid), self.limit_s)
             sent.update(new)
-            for pid in new:
-                _wait_until(partial(_is_stopped, pid), self.limit_s)
-        self.stopped = sorted(sent)
 
     def thaw(self) -> None:
-        for pid in self.stopped:
-            _send(pid, signal.SIGCONT)
-        self.stopped = []
+        while self.stopped:
+            pidfd = self.stopped.pop()
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(pidfd, signal.SIGCONT)
+            os.close(pidfd)
 
     def _members(self) -> list[int]:
         return [] if self.leader is None else [self.leader, *descendants(self.leader)]
@@ -177,11 +180,6 @@ def _is_stopped(pid: int) -> bool:
     """Return whether all threads of a process have stopped, or it has ended."""
     states = [sysfs.text(task / "stat") for task in sysfs.entries(Path(f"/proc/{pid}/task"))]
     return all(text is None or text.rpartition(")")[2].split()[0] in _STOPPED for text in states)
-
-
-def _send(pid: int, signum: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signum)
 
 
 def _wait_until(condition: Callable[[], bool], limit_s: float) -> None:

@@ -8,7 +8,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 
 def exit_code(pid: int) -> int | None:
@@ -36,6 +36,24 @@ def referred(pid: int) -> Iterator[int]:
         yield pidfd
     finally:
         os.close(pidfd)
+
+
+@contextlib.contextmanager
+def sent(
+    pids: Iterable[int], signum: signal.Signals, listed: Callable[[], Collection[int]]
+) -> Iterator[dict[int, int]]:
+    """Send a signal to those of ``pids`` that ``listed`` still returns when there is a descriptor of them: until then,
+    another process can have got a number. Yields the descriptors (pidfd) by process."""
+    with contextlib.ExitStack() as undo:
+        found = {}
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                found[pid] = undo.enter_context(referred(pid))
+        still = found.keys() & set(listed())
+        for pid in still:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(found[pid], signum)
+        yield {pid: found[pid] for pid in still}
 
 
 def end_group(leader: int, deadline_s: float, *signums: signal.Signals) -> None:

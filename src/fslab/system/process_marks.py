@@ -1,6 +1,5 @@
 """The mark of a campaign in the environment of its processes, by which they are found and ended."""
 
-import contextlib
 import os
 import signal
 from pathlib import Path
@@ -22,12 +21,11 @@ def marked_processes(mark: str, root: Path = Path("/proc")) -> list[int]:
 def kill_marked(mark: str) -> bool:
     """Send SIGKILL to ``marked_processes``. Return whether there were any."""
     found = marked_processes(mark)
-    for pid in found:
-        with contextlib.suppress(ProcessLookupError), process_ending.referred(pid) as pidfd:
-            # Once more: by now, another process can have got the number.
-            if _is_marked(pid, mark):
-                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-                freezer.let_end(pid)
+    with process_ending.sent(
+        found, signal.SIGKILL, lambda: [pid for pid in found if _is_marked(pid, mark)]
+    ) as killed:
+        for pid in killed:
+            freezer.let_end(pid)
     return bool(found)
 
 
