@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,10 @@ import pytest
 from tests.limits import LIMIT_S, wait_for
 
 from fslab.errors import InterruptedBySignal, ToolFailedError, ToolMissingError, ToolTimeoutError
-from fslab.system import proc, process_marks, signals
+from fslab.system import proc, process_marks, signals, syscalls, users
 
 PYTHON = sys.executable
+ADD_KEY = {"x86_64": 248}  # else of the generic ABI
 
 
 def test_streams_are_apart_and_stdin_is_closed() -> None:
@@ -60,6 +63,26 @@ def test_an_urgent_command_runs_before_others_and_what_it_leaves_running_does_no
     finally:
         os.kill(int(left), signal.SIGKILL)
     assert proc.run(["cat", "/proc/self/autogroup"]).stdout.endswith("nice 0\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not Path("/proc/keys").exists(), reason="needs root, and keyrings")
+def test_no_command_possesses_the_keys_of_root_s_session() -> None:
+    """A passphrase of a disk, for example. Keyrings are of a thread: the test's own stays as it is."""
+    keys = ["cat", "/proc/keys"]
+    secret = f"fslab-test-{os.getpid()}"
+
+    def add_and_look() -> tuple[str, str]:
+        syscalls.join_new_session_keyring()
+        added = [b"user", secret.encode(), b"secret", 6, -3]  # to the session keyring
+        syscalls.checked(
+            ctypes.CDLL(None, use_errno=True).syscall(ADD_KEY.get(os.uname().machine, 217), *added)
+        )
+        return Path("/proc/keys").read_text(), proc.run(users.unprivileged(keys)).stdout
+
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        own, seen = thread.submit(add_and_look).result()
+    assert secret in own
+    assert secret not in seen
 
 
 def test_a_failure_carries_the_end_of_stderr() -> None:

@@ -25,7 +25,7 @@ from fslab.errors import (
     ToolOutputError,
     ToolTimeoutError,
 )
-from fslab.system import oom, path_owners, priority, process_ending, search_path, signals
+from fslab.system import keyring, oom, path_owners, priority, process_ending, search_path, signals
 from fslab.system.tool_messages import one_line, reports_full_disk
 
 log = logging.getLogger("fslab.proc")
@@ -385,6 +385,7 @@ def _popen(
     that another user can change."""
     if why := search_path.changeable(argv):
         raise ToolMissingError(f"not run: {why}", where=shell_line(argv), hint="fslab doctor")
+    keyring.leave()
     try:
         return subprocess.Popen(argv, env=environment(env), start_new_session=True, close_fds=True, **how)
     except OSError as error:

@@ -6,6 +6,7 @@ nilfs2_api,stat,falloc,mount,sched}.h.
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import mmap
 import os
@@ -40,10 +41,11 @@ MAP_SHARED_VALIDATE, MAP_SYNC = 0x3, 0x80000
 _STATX_TYPE, _STATX_DIOALIGN = 0x1, 0x2000
 _AT_STATX_DONT_SYNC = 0x4000
 _KCMP, _KCMP_FILES = {"x86_64": 312, "aarch64": 272, "riscv64": 272}, 2
+_KEYCTL, _JOIN_SESSION_KEYRING = {"x86_64": 250, "aarch64": 219, "riscv64": 219}, 1
 _STATX_BYTES = 256
 _NAME_BYTES = 4088
 _PR_SET_PDEATHSIG = 1
-PROC_SUPER_MAGIC, FUSE_SUPER_MAGIC = 0x9FA0, 0x65735546  # statfs(2)
+PROC_SUPER_MAGIC, FUSE_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC = 0x9FA0, 0x65735546, 0x794C7630  # statfs(2)
 _STATFS_BYTES = 256
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x20000, 0x10000000, 0x40000000
 _FSOPEN, _FSCONFIG, _FSMOUNT, _FS_CLOEXEC = 430, 431, 432, 1
@@ -272,6 +274,13 @@ def unshare(flags: int) -> None:
 def setns(descriptor: int, kind: int) -> None:
     """Call setns(2): move this thread to the namespace of a descriptor."""
     checked(_libc.setns(descriptor, kind), "setns")
+
+
+def join_new_session_keyring() -> None:
+    """Call keyctl(2): give this thread, and what it starts from now on, an empty session keyring."""
+    if (number := _KEYCTL.get(os.uname().machine)) is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), "keyctl")
+    checked(_libc.syscall(number, _JOIN_SESSION_KEYRING, None), "keyctl")
 
 
 def detached_mount(filesystem: str, options: Mapping[str, str | None], attributes: MountAttribute) -> int:
