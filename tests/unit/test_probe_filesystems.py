@@ -5,13 +5,14 @@ The expected sums and differences were computed by hand.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fslab.probes import REGISTRY, ProbeFinding, SnapshotMoment, Target, Work
-from fslab.probes.extents import _pieces
+from fslab.probes.extents import _extents, _pieces
 from fslab.system import detached
 from fslab.system.proc import Usage
 
@@ -178,3 +179,16 @@ def test_loop_devices_that_do_not_bypass_the_cache(tmp_path: Path) -> None:
     assert values(one) == {"loop_direct": 1}
     assert values(both) == {"loop_direct": 0}
     assert probe.derive({SnapshotMoment.END: probe.snapshot(target(tmp_path, "sda"))}, WORK).values == {}
+
+
+def test_a_link_or_a_pipe_that_takes_the_place_of_a_file_is_not_followed_or_waited_for(
+    tmp_path: Path,
+) -> None:
+    """By a process that a command of another user has left running, between the look and the opening."""
+    (tmp_path / "file").write_bytes(b"of somebody else")
+    (tmp_path / "link").symlink_to("file")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="symbolic links"):
+        _extents(tmp_path / "link", None)
+    with pytest.raises(OSError, match=r"not supported|Inappropriate ioctl"):
+        _extents(tmp_path / "pipe", None)

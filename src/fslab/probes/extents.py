@@ -88,7 +88,8 @@ def _extents(file: Path, deadline: float | None) -> tuple[list[tuple[int, int, i
     """Return (offset in the file, address on the device, length) of each extent that has an address, and whether the
     list is complete."""
     found: list[tuple[int, int, int]] = []
-    with opened(file, os.O_NOATIME) as descriptor:
+    # What a command of another user has left running can put a link or a pipe there.
+    with opened(file, os.O_NOATIME | os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor:
         for batch in _batches(descriptor):
             if deadline is not None and time.monotonic() > deadline:
                 return found + batch, False

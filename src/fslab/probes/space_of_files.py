@@ -60,7 +60,10 @@ def _size(directory: Path) -> int | None:
             return None
         place = waiting.pop()
         # Without O_NOATIME, each directory would get an access time, which is written to the device.
-        with opened(place, os.O_DIRECTORY | os.O_NOATIME) as descriptor, os.scandir(descriptor) as entries:
+        with (
+            opened(place, os.O_DIRECTORY | os.O_NOATIME | os.O_NOFOLLOW) as descriptor,
+            os.scandir(descriptor) as entries,
+        ):
             for entry in entries:
                 found = entry.stat(follow_symlinks=False)
                 if entry.is_dir(follow_symlinks=False):
