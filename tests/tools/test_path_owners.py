@@ -9,14 +9,15 @@ import pwd
 import struct
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from tests import fuse
+from tests import fuse, idmapped
 
 from fslab import outputs
 from fslab.api import crash, replications
@@ -31,7 +32,7 @@ from fslab.fleet import agent
 from fslab.report.figures import files as figures
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.store.store import Store
-from fslab.system import files, memory, path_owners, path_walk, paths, proc, syscalls
+from fslab.system import files, memory, mounts, path_owners, path_walk, paths, proc, syscalls
 
 NOBODY = 65534
 USERS = 100
@@ -284,6 +285,87 @@ def test_the_user_of_a_fuse_file_system_says_who_its_owner_is(directory: Path) -
             path_owners.check_closed(directory / "new")
     with fuse.mounted(directory, of=0, says=0):
         path_owners.check_closed(directory / "new")
+
+
+def test_an_idmapped_mount_does_not_make_another_user_s_files_root_s(directory: Path) -> None:
+    theirs = directory.parent / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, NOBODY, NOBODY)
+    with ExitStack() as undo:
+        try:
+            undo.enter_context(idmapped.mounted(theirs, directory, stored=NOBODY, shown=0))
+        except OSError as error:
+            pytest.skip(f"no idmapped mounts here: {error}")
+        assert directory.stat().st_uid == 0
+        assert f"{directory} is on an idmapped mount" in refused(directory)
+        with pytest.raises(UnsafeError, match="is on an idmapped mount"):
+            path_owners.check_closed(directory / "new")
+    path_owners.check_closed(directory / "new")
+
+
+@pytest.mark.parametrize("place", ["", "deep"])
+@pytest.mark.parametrize("upper", [True, False])
+def test_every_layer_of_an_overlayfs_counts(upper: bool, place: str, directory: Path, mount: Any) -> None:
+    """Its directories have the owner of the uppermost layer, and what the owner of another layer puts there."""
+    layers = [directory.parent / name for name in ("up", "a:b,c \\d", "work")]
+    for each in layers:
+        (each / "deep").mkdir(parents=True)
+    up, low, work = map(str, layers)
+    escaped = low.replace("\\", r"\\").replace(":", r"\:").replace(",", r"\,")
+    lower = f"lowerdir={escaped}" if upper else f"lowerdir={up}:{escaped}"
+    mount("overlay", directory, f"{lower},upperdir={up},workdir={work}" if upper else lower)
+    path_owners.check_closed(directory / "deep")
+    theirs = layers[1] / place
+    os.chown(theirs, NOBODY, NOBODY)
+    (theirs / "planted").symlink_to("/etc/hostname")
+    assert (directory / place / "planted").is_symlink()
+    with pytest.raises(UnsafeError, match=f"overlayfs with a layer that others can change.* user {NOBODY}"):
+        path_owners.check_closed(directory / place)
+    if place:
+        path_owners.check_closed(directory)
+
+
+def test_an_overlayfs_over_its_own_layer_hides_it(directory: Path, mount: Any) -> None:
+    """Otherwise the look at the layer would lead to the mount itself, and not end. Also of two over each other."""
+    other = directory.parent / "other"
+    made = [directory.parent / name for name in ("up", "work", "up 2", "work 2")]
+    for each in (other, *made):
+        each.mkdir()
+    up, work, up_2, work_2 = made
+    mount("overlay", other, f"lowerdir={directory},upperdir={up},workdir={work}")
+    mount("overlay", directory, f"lowerdir={other},upperdir={up_2},workdir={work_2}")
+    path_owners.check_closed(directory / "new")
+    path_owners.check_closed(other / "new")
+    os.chown(up, NOBODY, NOBODY)
+    with pytest.raises(UnsafeError, match=f"user {NOBODY}"):
+        path_owners.check_closed(directory / "new")
+
+
+def test_the_files_on_another_user_s_image_are_theirs(directory: Path, mount: Any) -> None:
+    """Such as one that udisks has mounted for a user: its owner can write any link of root's into it."""
+    image = directory.parent / "image"
+    image.write_bytes(bytes(1 << 20))
+    proc.run(["mkfs.ext2", "-q", "-F", str(image)])
+    mount("ext2", directory, "loop", image)
+    path_owners.check_closed(directory / "new")
+    os.chown(image, NOBODY, NOBODY)
+    assert directory.stat().st_uid == 0
+    with pytest.raises(
+        UnsafeError, match=f"{directory} is on an image that others can change: {image} belongs"
+    ):
+        path_owners.check_closed(directory / "new")
+
+
+@pytest.fixture
+def mount() -> Iterator[Callable[[str, Path, str, Path | str], None]]:
+    """Yield a function that mounts a file system, until the test ends. ``source``: its device, if it has one."""
+    with ExitStack() as undo:
+
+        def mounted(filesystem: str, target: Path, options: str, source: Path | str = "fslab-test") -> None:
+            proc.run(["mount", "-t", filesystem, "-o", options, str(source), str(target)])
+            undo.callback(mounts.unmount, target)
+
+        yield mounted
 
 
 def test_what_root_may_not_look_at_is_not_taken_for_missing(directory: Path) -> None:

@@ -9,15 +9,16 @@ import errno
 import grp
 import os
 import pwd
-import re
 import stat
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from pathlib import Path
+from typing import Self
 
 from fslab.errors import UnsafeError
-from fslab.system import path_walk, syscalls
+from fslab.system import mount_views, path_walk
 
 _ACL = "system.posix_acl_access"
 # A version, then tag, permissions and id of each entry (include/uapi/linux/posix_acl_xattr.h).
@@ -26,7 +27,6 @@ _USER, _GROUP_OF_FILE, _GROUP, _MASK = 0x02, 0x04, 0x08, 0x10
 _WRITE = 0o2
 # Accounts in root's group on Fedora, Alpine and others, as which no program runs.
 _OF_ROOT = frozenset({"sync", "shutdown", "halt", "operator"})
-_MOUNTED_BY = re.compile(rb"\buser_id=(\d+)")  # among the options of a FUSE mount
 
 
 class Groups(Enum):
@@ -54,9 +54,7 @@ def stranger(
     """
     descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC)
     try:
-        return _stranger(
-            place, descriptor, trusted() if owners is None else owners, sticky=sticky, groups=groups
-        )
+        return _Judge.of(owners, groups).stranger(place, descriptor, sticky=sticky)
     finally:
         os.close(descriptor)
 
@@ -70,16 +68,7 @@ def stranger_on_the_way(
     exist yet is judged by the directory that it would be made in. ``sticky``: applies to ``place``; it always applies
     to what is above. OSError if this cannot be determined.
     """
-    safe, why = trusted() if owners is None else owners, None
-    with contextlib.closing(path_walk.steps(place, existing=True)) as way:
-        for step in way:
-            if not step.is_link:
-                if above := _stranger(step.path, step.descriptor, safe, sticky=True, groups=groups):
-                    return above
-                why = None if sticky else _stranger(step.path, step.descriptor, safe, groups=groups)
-            elif step.about.st_uid not in safe:
-                return f"the link {step.path} belongs to user {step.about.st_uid}"
-    return why
+    return _Judge.of(owners, groups).stranger_on_the_way(place, sticky=sticky)
 
 
 def check_closed(directory: Path, named_by: str = "path", *, sticky: bool = True) -> None:
@@ -112,32 +101,80 @@ def is_closed(directory: Path) -> bool:
     return True
 
 
-def _stranger(
-    place: Path, descriptor: int, safe: set[int], *, groups: Groups, sticky: bool = False
-) -> str | None:
-    about = os.fstat(descriptor)
-    if (owner := about.st_uid) not in safe:
-        return f"{place} belongs to user {owner}"
-    try:
-        server = _server(descriptor)
-    except OSError as error:  # such as of a FUSE file system that answers what it likes
-        raise PermissionError(error.errno, error.strerror, str(place)) from error
-    if server is not None and server not in safe:
-        return f"{place} is on a FUSE file system of user {server}"
-    if sticky and about.st_mode & stat.S_ISVTX:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Judge:
+    """Whom to trust: users ``safe`` and ``groups``. ``mounts``: as from ``mount_views``. ``through``: the mounts whose
+    layers and images are looked at: what is mounted over its own layer hides it."""
+
+    safe: set[int]
+    groups: Groups
+    mounts: bytes
+    through: frozenset[bytes] = frozenset()
+
+    @classmethod
+    def of(cls, owners: set[int] | None, groups: Groups) -> Self:
+        safe = trusted() if owners is None else owners
+        return cls(safe=safe, groups=groups, mounts=mount_views.mounts())
+
+    def stranger_on_the_way(self, place: Path, *, sticky: bool) -> str | None:
+        why = None
+        with contextlib.closing(path_walk.steps(place, existing=True)) as way:
+            for step in way:
+                if not step.is_link:
+                    if above := self.stranger(step.path, step.descriptor, sticky=True):
+                        return above
+                    why = None if sticky else self.stranger(step.path, step.descriptor, sticky=False)
+                elif step.about.st_uid not in self.safe:
+                    return f"the link {step.path} belongs to user {step.about.st_uid}"
+        return why
+
+    def stranger(self, place: Path, descriptor: int, *, sticky: bool) -> str | None:
+        about, safe = os.fstat(descriptor), self.safe
+        if (owner := about.st_uid) not in safe:
+            return f"{place} belongs to user {owner}"
+        try:
+            if why := self._stranger_below(place, descriptor, owner, sticky=sticky):
+                return why
+        except OSError as error:  # such as of a FUSE file system that answers what it likes
+            raise PermissionError(error.errno, error.strerror, str(place)) from error
+        if sticky and about.st_mode & stat.S_ISVTX:
+            return None
+        if about.st_mode & stat.S_IWOTH:
+            return f"other users can write to {place}"
+        for tag, number in _named_writers(descriptor, about):
+            if tag == _USER and number not in safe:
+                return f"other users can write to {place}: its ACL allows user {number}"
+            if tag == _GROUP and not _is_private(number, about, safe):
+                return f"other users can write to {place}: its ACL allows group {number}"
+            if tag == _GROUP_OF_FILE and not _may_write(about.st_gid, self.groups, about, safe):
+                others = ", ".join(sorted(_name(user) for user in _members(about.st_gid) - safe))
+                named = f", which has the members {others}" if others else ""
+                return f"other users can write to {place}: its group is {about.st_gid}{named}"
         return None
-    if about.st_mode & stat.S_IWOTH:
-        return f"other users can write to {place}"
-    for tag, number in _named_writers(descriptor, about):
-        if tag == _USER and number not in safe:
-            return f"other users can write to {place}: its ACL allows user {number}"
-        if tag == _GROUP and not _is_private(number, about, safe):
-            return f"other users can write to {place}: its ACL allows group {number}"
-        if tag == _GROUP_OF_FILE and not _may_write(about.st_gid, groups, about, safe):
-            others = ", ".join(sorted(_name(user) for user in _members(about.st_gid) - safe))
-            named = f", which has the members {others}" if others else ""
-            return f"other users can write to {place}: its group is {about.st_gid}{named}"
-    return None
+
+    def _stranger_below(self, place: Path, descriptor: int, owner: int, *, sticky: bool) -> str | None:
+        """Return who can change what a mount shows although its owners and modes do not say so.
+
+        The server of a FUSE file system says what it likes; for one that the machine's hypervisor serves (virtiofs),
+        nobody else. An idmapped mount shows the files of another user as root's; in a user namespace, whoever made it
+        mapped its volumes. Whoever can write to the image of a loop device can make each entry of its file system. A
+        directory of an overlayfs has the owner of its uppermost layer, and entries of all; layers that are not seen
+        here are those of a container. OSError if it is not known.
+        """
+        mount = mount_views.of(descriptor, self.mounts)
+        if mount is None or mount.number in self.through:
+            return None
+        if (server := mount.fuse_user) is not None and server not in self.safe:
+            return f"{place} is on a FUSE file system of user {server}"
+        if mount.idmapped and owner == 0:
+            return f"{place} is on an idmapped mount, with files of other users"
+        below = replace(self, through=self.through | {mount.number})
+        if mount.image is not None and (why := below.stranger_on_the_way(mount.image, sticky=True)):
+            return f"{place} is on an image that others can change: {why}"
+        for layer in mount.layers_of(place):
+            if why := below.stranger_on_the_way(layer, sticky=sticky):
+                return f"{place} is on an overlayfs with a layer that others can change: {why}"
+        return None
 
 
 def _name(user: int) -> str:
@@ -145,21 +182,6 @@ def _name(user: int) -> str:
         return pwd.getpwuid(user).pw_name
     except KeyError:
         return str(user)
-
-
-def _server(descriptor: int) -> int | None:
-    """Return the user that mounted a FUSE file system, whose server says what it likes about owners and modes; None for
-    other file systems, also for one that the machine's hypervisor serves (virtiofs). OSError if it is not known."""
-    if syscalls.filesystem_type(descriptor) != syscalls.FUSE_SUPER_MAGIC:
-        return None
-    about = Path(f"/proc/self/fdinfo/{descriptor}").read_text("ascii").split()
-    mount = about[about.index("mnt_id:") + 1].encode()
-    for line in Path("/proc/self/mountinfo").read_bytes().split(b"\n"):
-        if line.partition(b" ")[0] == mount:
-            # Only among the options of the file system: the user chose the name of its source.
-            found = _MOUNTED_BY.search(line.rpartition(b" ")[2])
-            return int(found[1]) if found else None
-    raise OSError(errno.EXDEV, "mounted in another namespace", f"mount {mount.decode()}")
 
 
 def _named_writers(descriptor: int, about: os.stat_result) -> Iterator[tuple[int, int]]:
