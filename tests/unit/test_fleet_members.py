@@ -14,7 +14,7 @@ import fslab
 from fslab import cli, feasibility
 from fslab.cli import fleet_schedule, fleet_status
 from fslab.errors import BusyError, UnsafeError, UnsupportedError, UsageError
-from fslab.fleet import agent, confined, permission, starting
+from fslab.fleet import agent, execution, permission, starting
 from fslab.fleet.worker_settings import Allowed, WorkerSettings
 from fslab.plan.expand import expand
 from fslab.store.fleet_values import Assignment, MemberMachine
@@ -295,12 +295,12 @@ def test_what_a_program_left_in_its_directory_is_removed_and_not_followed(
     ours = tmp_path / "ours"
     ours.mkdir()
     (ours / "kept").write_text("kept")
-    directory = confined.place("measuring-lab1")
+    directory = execution.place("measuring-lab1")
     for name in ("log", "request.json"):
         (directory / name).symlink_to(ours / "kept")
     (directory / "deep").mkdir()
     (directory / "deep" / "all").symlink_to(ours)
-    again = confined.place("measuring-lab1")
+    again = execution.place("measuring-lab1")
     assert again != directory
     assert list(again.iterdir()) == []
     assert (ours / "kept").read_text() == "kept"

@@ -8,16 +8,17 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fslab.campaign import cleanup, journal
 from fslab.errors import BusyError, FslabError, NotStoredError, StoreError, UnsupportedError
-from fslab.fleet.confined import TAIL_BYTES, last_line, place
 from fslab.fleet.measuring import MeasuringRequest
 from fslab.fleet.patience import patiently
 from fslab.fleet.worker_settings import WorkerSettings
@@ -26,7 +27,7 @@ from fslab.store.fleet import FencedError, FleetStore
 from fslab.store.fleet_values import Assignment, AssignmentStatus
 from fslab.store.store import Store
 from fslab.store.transfer import copy_campaign
-from fslab.system import cgroup, paths, proc
+from fslab.system import cgroup, files, paths, proc, trees
 
 LOOK_S = 2.0
 SEND_S = 60.0
@@ -35,6 +36,7 @@ STARTS = 4
 SIGNALLED = 128  # an exit status from here on: a signal ended fslab
 AGAIN_S = 5.0
 LONGEST_MESSAGE = 1000
+TAIL_BYTES = 8192
 ENDED_WELL = (CampaignStatus.FINISHED, CampaignStatus.BUDGET_SPENT)
 # Exit codes of errors that refuse an assignment before anything is done.
 REFUSED = range(2, UnsupportedError.exit_code + 1)
@@ -216,6 +218,18 @@ def _undo(tell: Callable[[str], object]) -> str | None:
     return None if first is None else ": ".join(filter(None, (first.where, first.what)))
 
 
+def place(name: str) -> Path:
+    """Create and return a directory for a program (mode 0700), named ``NAME-`` and eight random characters.
+
+    Removes leftover directories of the same name as far as possible: what is in them is not trusted, and not followed.
+    """
+    files.own_directory(paths.fleet(), 0o700)
+    for left in paths.fleet().glob(f"{name}-????????"):
+        with suppress(OSError):
+            trees.remove(left)
+    return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=paths.fleet()))
+
+
 def _error_in(log: Path) -> str:
     """Return the last error message in the log, without its hint; else the last line."""
     try:
@@ -224,5 +238,6 @@ def _error_in(log: Path) -> str:
             tail = file.read()
     except OSError:
         return ""
-    said = [line for line in tail.decode("utf-8", "replace").splitlines() if line.startswith("fslab: ")]
-    return said[-1].removeprefix("fslab: ")[:1000] if said else last_line(tail)
+    lines = [line for line in map(str.strip, tail.decode("utf-8", "replace").splitlines()) if line]
+    said = [line.removeprefix("fslab: ") for line in lines if line.startswith("fslab: ")]
+    return (said or lines or [""])[-1][:LONGEST_MESSAGE]
