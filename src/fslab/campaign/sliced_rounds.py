@@ -78,14 +78,14 @@ class SlicedRounds:
                 "again, and each slice ends with a flush"
             )
             spent_s = (time.monotonic() - begun_s) / len(cells)
-            records = [_longer(record, spent_s) for record in self._once(cells, key, drain=True)]
+            records = [_with_time(record, spent_s) for record in self._once(cells, key, drain=True)]
         if few := [record.cell.stack.name for record in records if took_few_slices(record)]:
             self._whole.add(work)
             self.told(
                 f"{cells[0].workload.name} takes less than {LEAST_SLICES} slices on {listed(few)}: from this round on, "
                 "it is measured whole, one stack after the other"
             )
-            return [_longer(self.whole(record.cell, key), record.duration_s) for record in records]
+            return [_with_time(self.whole(record.cell, key), record.duration_s) for record in records]
         return records
 
     def _once(self, cells: Sequence[Cell], key: TrialKey, *, drain: bool) -> list[TrialRecord]:
@@ -186,8 +186,8 @@ def _completed(trial: RunningTrial, turn: slices.SlicedRun) -> proc.Completed:
     return replace(done, duration_s=sum(end - begin for begin, end in turn.ran))
 
 
-def _longer(record: TrialRecord, spent_s: float) -> TrialRecord:
-    """Return the record with the time that was spent before on what was begun again."""
+def _with_time(record: TrialRecord, spent_s: float) -> TrialRecord:
+    """Return the record with the time that an attempt before it took."""
     return record.model_copy(
         update={
             "started": record.started - timedelta(seconds=spent_s),

@@ -155,11 +155,11 @@ class _Judge:
     def _stranger_below(self, place: Path, descriptor: int, owner: int, *, sticky: bool) -> str | None:
         """Return who can change what a mount shows although its owners and modes do not say so.
 
-        The server of a FUSE file system says what it likes; for one that the machine's hypervisor serves (virtiofs),
-        nobody else. An idmapped mount shows the files of another user as root's; in a user namespace, whoever made it
-        mapped its volumes. Whoever can write to the image of a loop device can make each entry of its file system. A
-        directory of an overlayfs has the owner of its uppermost layer, and entries of all; layers that are not seen
-        here are those of a container. OSError if it is not known.
+        The server of a FUSE file system decides what it contains; of virtiofs, that is the hypervisor. An idmapped
+        mount can show files of another user as root's; those in a user namespace do not count, because container
+        managers mount volumes so. A user who can write to the image of a loop device can make any entry in its file
+        system. A directory of an overlayfs has the owner of its uppermost layer, and entries of all layers; layers
+        that are not seen here are those of a container. OSError if it is not known.
         """
         mount = mount_views.of(descriptor, self.mounts)
         if mount is None or mount.number in self.through:
