@@ -16,6 +16,7 @@ from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.system import mounts, paths
+from fslab.system.mountinfo import Mount
 
 __all__ = ["home"]
 
@@ -121,7 +122,7 @@ def test_what_a_killed_one_left_is_undone(fslab: Fslab) -> None:
     assert not list((paths.state() / "journal").glob("*.jsonl"))
 
 
-def of_this_test() -> list[mounts.Mount]:
+def of_this_test() -> list[Mount]:
     """Return the mounts of the campaigns whose journals are in this test's directories."""
     names = [path.stem for path in (paths.state() / "journal").glob("*.jsonl")]
     return [mount for mount in mounts.mounted() if any(name in mount.target.parts for name in names)]

@@ -27,18 +27,20 @@ from fslab.errors import (
 from fslab.machine import facts
 from fslab.storage import guard
 from fslab.store.database_errors import translated
-from fslab.system import files, loops, mounts, proc, process_marks, signals, sysfs, tools
+from fslab.system import files, loops, mountinfo, proc, process_marks, signals, sysfs, tools
 from fslab.system.tool_messages import one_line
 
-# Recorded on Linux 6.18: the root file system, tmpfs at a path with a space and a backslash, btrfs on a loop device.
-MOUNTINFO = r"""23 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
+# Recorded on Linux 6.18, but the last line: the root file system, tmpfs at a path with a space and a backslash, btrfs
+# on a loop device; FUSE of a source that is named like one of its options.
+MOUNTINFO = rb"""23 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
 41 23 0:35 / /tmp/my\040disk\134x rw,relatime - tmpfs fslab\040test rw,size=102400k
 44 23 0:50 / /run/fslab/c/mnt rw,noatime shared:5 - btrfs /dev/loop0 rw,compress=zstd:3,space_cache=v2
+144 41 0:51 /a\040b /tmp/\303\244 rw,nosuid - fuse.sshfs user_id=0,x\040 rw,user_id=1000,group_id=1000
 """
 
 
 def test_mountinfo() -> None:
-    root, spaced, btrfs = mounts.parse(MOUNTINFO)
+    root, spaced, btrfs, fuse = mountinfo.parse(MOUNTINFO)
     assert (root.device, root.target, root.filesystem, root.source) == (
         "254:0",
         Path("/"),
@@ -48,6 +50,15 @@ def test_mountinfo() -> None:
     assert spaced.target == Path("/tmp/my disk\\x")
     assert spaced.source == "fslab test"
     assert btrfs.options == "rw,noatime,rw,compress=zstd:3,space_cache=v2"
+    assert (fuse.root, fuse.target, fuse.source) == (
+        Path("/a b"),
+        Path(os.fsdecode(b"/tmp/\xc3\xa4")),
+        "user_id=0,x ",
+    )
+    assert (fuse.mount_options, fuse.super_options) == ("rw,nosuid", b"rw,user_id=1000,group_id=1000")
+    for mount in (root, spaced, btrfs, fuse):
+        assert mountinfo.Mount.of(mountinfo.line_of(mount.number, MOUNTINFO) or b"") == mount
+    assert mountinfo.line_of(4, MOUNTINFO) is None, "no beginning of 41 or 44"
 
 
 def test_sysfs_unknown_is_none(tmp_path: Path) -> None:

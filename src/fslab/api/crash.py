@@ -24,6 +24,7 @@ from fslab.faults import ground
 from fslab.faults import trial as fault_trial
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import mounts, path_owners, paths, tools
+from fslab.system.mountinfo import Mount
 from fslab.system.signals import Teardown
 
 _REQUEST_LIMIT_BYTES = 1 << 20
@@ -108,7 +109,7 @@ def run_request(path: Path) -> dict[str, Any]:
     return fault_test(request)
 
 
-def _ground(directory: Path) -> tuple[Path, mounts.Mount]:
+def _ground(directory: Path) -> tuple[Path, Mount]:
     """Return the path of the directory, which is created if it does not exist, and its mount.
 
     Raises UsageError if this fails or the directory is not empty, UnsupportedError if the promises of its file system
@@ -127,7 +128,7 @@ def _ground(directory: Path) -> tuple[Path, mounts.Mount]:
     return directory.resolve(), mount
 
 
-def _tested(directory: Path, mount: mounts.Mount, image: Path) -> examine.Subject:
+def _tested(directory: Path, mount: Mount, image: Path) -> examine.Subject:
     root = str(directory.relative_to(mount.target))
     return examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, image)
 

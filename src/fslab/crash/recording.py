@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from fslab.crash.examine import Subject
+    from fslab.system.mountinfo import Mount
 
 START = "start"
 FLUSHED = "flushed"  # after each group of runs that are performed at the same time
@@ -98,7 +99,7 @@ def _perform_all(directory: Path, server: Path, source: Source[Any], threads: in
             disk_server.ask(server, "mark", name=FLUSHED)
 
 
-def put_away(mount: mounts.Mount, tested: Subject, undo: ExitStack) -> None:
+def put_away(mount: Mount, tested: Subject, undo: ExitStack) -> None:
     """Unmount the recorded file system; ``undo`` mounts it again.
 
     Before Linux 6.7, btrfs does not mount a state while another device with the same UUID is mounted.

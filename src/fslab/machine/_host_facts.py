@@ -9,6 +9,7 @@ from pathlib import Path
 from fslab import __version__
 from fslab.machine.fact import Fact, FactGroup, Value, Weight, is_real, text_of
 from fslab.system import mounts, paths, sysfs
+from fslab.system.mountinfo import Mount
 
 DMI = "sys/class/dmi/id"
 # Prefixes of DMI vendor and product names, with their hypervisor, as in systemd-detect-virt(1) (src/basic/virt.c).
@@ -58,7 +59,7 @@ def distribution(_: Path) -> Value:
         return None
 
 
-def _images(root: Path) -> mounts.Mount | None:
+def _images(root: Path) -> Mount | None:
     """Return the mount that the images' directory lies on. The directory need not exist yet."""
     if not is_real(root):
         return None

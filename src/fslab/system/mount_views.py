@@ -9,13 +9,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from fslab.system import rights, syscalls, sysfs
+from fslab.system import mountinfo, rights, syscalls, sysfs
 
-_MOUNTINFO = Path("/proc/self/mountinfo")
 _IDMAPPED, _LOOP = b",idmapped", b" /dev/loop"
-_LOOP_DEVICE = re.compile(rb"/dev/(loop\d+)(?:p\d+)?")
+_LOOP_DEVICE = re.compile(r"/dev/(loop\d+)(?:p\d+)?")
 _MOUNTED_BY = re.compile(rb"\buser_id=(\d+)")
-_OCTAL = re.compile(rb"\\([0-7]{3})")
 # Documentation/filesystems/overlayfs.rst: lowerdir is a list. In it and in upperdir, a backslash is before a character
 # that has a meaning, such as the colon between two.
 _LAYER, _MEANT = re.compile(rb"(?:\\.|[^:\\])+"), re.compile(rb"\\(.)")
@@ -24,13 +22,10 @@ _AS_WRITTEN = frozenset({b"lowerdir+", b"datadir+"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MountView:
-    """A mount of such a kind. ``number``: its id. ``fuse_user``: the user that mounted a FUSE file system. ``root``:
-    the directory of the file system that is mounted on ``target``. ``layers``: of an overlayfs, those that are seen in
-    this namespace. ``image``: the file that a loop device lies on."""
+    """A mount of such a kind. ``fuse_user``: the user that mounted a FUSE file system. ``layers``: of an overlayfs,
+    those that are seen in this namespace. ``image``: the file that a loop device lies on."""
 
-    number: bytes
-    target: Path
-    root: Path
+    mount: mountinfo.Mount
     idmapped: bool
     fuse_user: int | None
     layers: tuple[Path, ...]
@@ -38,14 +33,16 @@ class MountView:
 
     def layers_of(self, place: Path) -> list[Path]:
         """Return where ``place`` is in each layer, whether it exists there or not."""
-        below = self.root.relative_to("/") / place.relative_to(self.target)
+        if not self.layers:  # the root of others need not be a path: "net:[4026531840]" of nsfs
+            return []
+        below = self.mount.root.relative_to("/") / place.relative_to(self.mount.target)
         return [layer / below for layer in self.layers]
 
 
 def mounts() -> bytes:
     """Return the mounts of this namespace, for ``of``. A user can mount FUSE meanwhile: what ``of`` does not find in
     them is not known."""
-    return _MOUNTINFO.read_bytes()
+    return mountinfo.OWN.read_bytes()
 
 
 def of(descriptor: int, mounts: bytes) -> MountView | None:
@@ -55,27 +52,26 @@ def of(descriptor: int, mounts: bytes) -> MountView | None:
     if not layered and not served and _IDMAPPED not in mounts and _LOOP not in mounts:
         return None
     about = Path(f"/proc/self/fdinfo/{descriptor}").read_text("ascii").split()
-    number = about[about.index("mnt_id:") + 1].encode()
-    line = next((each for each in mounts.split(b"\n") if each.partition(b" ")[0] == number), None)
+    number = int(about[about.index("mnt_id:") + 1])
+    line = mountinfo.line_of(number, mounts)
     if line is None:
         if not served:  # seen from below its mount point (chroot(2)), where its layers are not
             return None
-        raise OSError(errno.EXDEV, "mounted in another namespace", f"mount {number.decode()}")
-    fields = line.split(b" ")
-    # Only among the options of the file system: a user chose the name of its source.
-    options = fields[-1]
-    by = _MOUNTED_BY.search(options) if served else None
+        raise OSError(errno.EXDEV, "mounted in another namespace", f"mount {number}")
+    mount = mountinfo.Mount.of(line)
+    by = _MOUNTED_BY.search(mount.super_options) if served else None
     return MountView(
-        number=number, target=_path(fields[4]), root=_path(fields[3]),
-        idmapped=_IDMAPPED in b"," + fields[5] and not rights.in_user_namespace(),
-        fuse_user=int(by[1]) if by else None, layers=_layers(options) if layered else (),
-        image=_image(fields[-2]),
-    )  # fmt: skip
+        mount=mount,
+        idmapped="idmapped" in mount.mount_options.split(",") and not rights.in_user_namespace(),
+        fuse_user=int(by[1]) if by else None,
+        layers=_layers(mount.super_options) if layered else (),
+        image=_image(mount.source),
+    )
 
 
-def _image(source: bytes) -> Path | None:
+def _image(source: str) -> Path | None:
     device = _LOOP_DEVICE.fullmatch(source)
-    file = device and sysfs.text(sysfs.SYS / "class/block" / device[1].decode() / "loop/backing_file")
+    file = device and sysfs.text(sysfs.SYS / "class/block" / device[1] / "loop/backing_file")
     return Path(file) if file else None
 
 
@@ -83,7 +79,7 @@ def _layers(options: bytes) -> tuple[Path, ...]:
     found: list[bytes] = []
     for option in options.split(b","):
         name, _, shown = option.partition(b"=")
-        value = _unescaped(shown)
+        value = mountinfo.unescaped(shown)
         if name in _AS_WRITTEN:
             found.append(value)
         elif name in {b"lowerdir", b"upperdir"}:
@@ -91,11 +87,3 @@ def _layers(options: bytes) -> tuple[Path, ...]:
             found += [_MEANT.sub(rb"\1", part) for part in parts]
     paths = (Path(os.fsdecode(each)) for each in found)
     return tuple(path for path in paths if path.is_absolute() and os.path.lexists(path))
-
-
-def _path(written: bytes) -> Path:
-    return Path(os.fsdecode(_unescaped(written)))
-
-
-def _unescaped(text: bytes) -> bytes:
-    return _OCTAL.sub(lambda found: bytes([int(found[1], 8)]), text)

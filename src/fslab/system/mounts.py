@@ -1,4 +1,4 @@
-"""Read /proc/self/mountinfo, unmount and wait for the kernel, and flush.
+"""Find mounts, unmount and wait for the kernel, and flush.
 
 This module does not mount; the drivers of the file systems do.
 """
@@ -6,53 +6,20 @@ This module does not mount; the drivers of the file systems do.
 import contextlib
 import errno
 import os
-import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.errors import MountError
-from fslab.system import cache, proc, syscalls, sysfs
+from fslab.system import cache, mountinfo, proc, syscalls, sysfs
 from fslab.system.files import opened
+from fslab.system.mountinfo import Mount
 
 PROC = Path("/proc")
-MOUNTINFO = PROC / "self/mountinfo"
 UNMOUNT_DEADLINE_S = 20.0
-_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Mount:
-    """One line of mountinfo (proc(5)): device number ``major:minor``, mount point, type, source, options."""
-
-    device: str
-    target: Path
-    filesystem: str
-    source: str
-    options: str
-
-
-def parse(text: str) -> list[Mount]:
-    """Return all mounts in the text of a mountinfo file, in its order."""
-    found = []
-    # Not splitlines(): names may contain form feeds and the like; the kernel escapes only blanks and newlines.
-    for line in filter(None, text.split("\n")):
-        before, _, after = line.partition(" - ")
-        fields, (filesystem, source, superblock) = before.split(" "), after.split(" ")[:3]
-        found.append(
-            Mount(
-                device=fields[2],
-                target=Path(_unescape(fields[4])),
-                filesystem=filesystem,
-                source=_unescape(source),
-                options=f"{fields[5]},{superblock}",
-            )
-        )
-    return found
-
-
-def mounted(path: Path = MOUNTINFO) -> list[Mount]:
-    return parse(os.fsdecode(path.read_bytes()))
+def mounted(path: Path = mountinfo.OWN) -> list[Mount]:
+    return mountinfo.parse(path.read_bytes())
 
 
 def at(target: Path) -> Mount | None:
@@ -180,8 +147,3 @@ def sync(path: Path) -> None:
     """Call fsync on a file or a directory."""
     with opened(path) as descriptor:
         os.fsync(descriptor)
-
-
-def _unescape(text: str) -> str:
-    """Decode space, tab, newline and backslash, which mountinfo writes as octal numbers."""
-    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)

@@ -109,7 +109,7 @@ class _Judge:
     safe: set[int]
     groups: Groups
     mounts: bytes
-    through: frozenset[bytes] = frozenset()
+    through: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, owners: set[int] | None, groups: Groups) -> Self:
@@ -161,17 +161,17 @@ class _Judge:
         system. A directory of an overlayfs has the owner of its uppermost layer, and entries of all layers; layers
         that are not seen here are those of a container. OSError if it is not known.
         """
-        mount = mount_views.of(descriptor, self.mounts)
-        if mount is None or mount.number in self.through:
+        view = mount_views.of(descriptor, self.mounts)
+        if view is None or view.mount.number in self.through:
             return None
-        if (server := mount.fuse_user) is not None and server not in self.safe:
+        if (server := view.fuse_user) is not None and server not in self.safe:
             return f"{place} is on a FUSE file system of user {server}"
-        if mount.idmapped and owner == 0:
+        if view.idmapped and owner == 0:
             return f"{place} is on an idmapped mount, with files of other users"
-        below = replace(self, through=self.through | {mount.number})
-        if mount.image is not None and (why := below.stranger_on_the_way(mount.image, sticky=True)):
+        below = replace(self, through=self.through | {view.mount.number})
+        if view.image is not None and (why := below.stranger_on_the_way(view.image, sticky=True)):
             return f"{place} is on an image that others can change: {why}"
-        for layer in mount.layers_of(place):
+        for layer in view.layers_of(place):
             if why := below.stranger_on_the_way(layer, sticky=sticky):
                 return f"{place} is on an overlayfs with a layer that others can change: {why}"
         return None
