@@ -141,15 +141,18 @@ class Agent:
     def _run_next(self, fleet: FleetStore, machine: MemberMachine) -> bool:
         """Run the oldest assignment that this machine can take. Returns whether there was one."""
         failure: FslabError | None = None
-        for wanted in patiently(lambda: fleet.queue(machine.name), self.tell):
-            try:
-                held = patiently(partial(fleet.take, wanted, machine), self.tell)
-            except StoreError as error:  # what cannot be read does not keep others from being run
-                failure = error
-                continue
-            if held is not None:
-                self._execute(fleet, held)
-                return True
+        passed = 0
+        while queued := patiently(partial(fleet.queue, machine.name, passed), self.tell):
+            for wanted in queued:
+                try:
+                    held = patiently(partial(fleet.take, wanted, machine), self.tell)
+                except StoreError as error:  # what cannot be read does not keep others from being run
+                    failure = error
+                    continue
+                if held is not None:
+                    self._execute(fleet, held)
+                    return True
+            passed += len(queued)
         if failure is not None:
             raise failure
         return False

@@ -226,11 +226,12 @@ class FleetStore:
         order = {run: place for place, run in enumerate(dict.fromkeys(each.run for each in found))}
         return sorted(found, key=lambda each: (order[each.run], each.machine))
 
-    def queue(self, machine: str) -> list[str]:
-        """Return the ids of a machine's open assignments, oldest first; at most ``MOST_QUEUED``."""
+    def queue(self, machine: str, skip: int = 0) -> list[str]:
+        """Return the ids of a machine's open assignments, oldest first, without the first ``skip``; at most
+        ``MOST_QUEUED``."""
         wanted = select(assignments.c.id).where(assignments.c.machine == machine, is_open())
         with self.store._reading() as connection:
-            found = connection.execute(wanted.order_by(assignments.c.number).limit(MOST_QUEUED))
+            found = connection.execute(wanted.order_by(assignments.c.number).offset(skip).limit(MOST_QUEUED))
             return list(found.scalars())
 
     def take(self, assignment_id: str, holder: MemberMachine) -> Assignment | None:
