@@ -182,6 +182,17 @@ def test_what_cells_differ_in_decides_what_is_implied(one: Cell, other: Cell, le
     assert REGISTRY.get("options").implied(compared) is (levers == {Lever.OPTIONS})
 
 
+@pytest.mark.parametrize(("low", "met"), [(90.0, True), (91.0, False)])
+def test_a_rate_is_another_one_only_if_its_whole_interval_is(low: float, met: bool) -> None:
+    """Printed 30, measured 100: 3.3 times as much, in an interval that begins at 3 times as much or not."""
+    rule = REGISTRY.get("rate")
+    found = rule.unmet(
+        of(facts(EXT4), facts(XFS, value=100.0, span=(low, 120.0), printed=(30.0,))), declared=False
+    )
+    assert (found is None) is met
+    assert met or "(3.3 × apart)" in str(found)
+
+
 def test_a_claim_about_cpu_time_or_a_figure_needs_no_printed_rate() -> None:
     rule, far = REGISTRY.get("rate"), facts(XFS, printed=(1.0,))
     assert rule.implied(of(facts(), far))

@@ -1,10 +1,11 @@
 """Claims of a study, evaluated by its published figures and by the trials of a campaign."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fslab.analysis.campaign_comparison import circumstances_of
 from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import is_usable
 from fslab.api import situations
@@ -22,6 +23,8 @@ from fslab.claims.scope import HOST, Scope
 from fslab.claims.trials import Trials
 from fslab.errors import StoreError, UsageError
 from fslab.feasibility import why_not
+from fslab.machine import facts
+from fslab.machine.differences import Circumstances
 from fslab.plan.expand import expand
 from fslab.stopping_rule import Until
 from fslab.storage.parsed_stack import parsed_stack
@@ -36,7 +39,8 @@ from fslab.workloads import parsed_if_known
 
 
 def verdicts(target: str, url: str | None = None, *, published_only: bool = False) -> Verdicts:
-    """Evaluate the claims of a campaign, or of a study by its last campaign in the store at ``url``.
+    """Evaluate the claims of a campaign, or of a study by its last campaign in the store at ``url`` and its other runs
+    (``runs_like``).
 
     ``published_only``: use only the study's published figures. This needs no campaign.
     """
@@ -49,7 +53,7 @@ def verdicts(target: str, url: str | None = None, *, published_only: bool = Fals
             if not campaigns:
                 hint = f"run it: fslab run {target}; or check only published figures: fslab claims {target} --published"
                 raise StoreError(f"no campaign of study '{study.id}'", where=opened.path, hint=hint)
-            return _judge(study, target, campaigns[-1], opened)
+            return _judge(study, target, campaigns[-1], opened, runs_like(campaigns[-1], opened))
     with naming(target), Store.open(url, create=False) as opened:
         campaign = opened.campaign(target)
         study = _of_campaign(campaign)
@@ -71,10 +75,29 @@ def of_campaign(campaign: Campaign, store: Store) -> Verdicts:
     return judged_study(campaign, store)[0]
 
 
-def judged_study(campaign: Campaign, store: Store) -> tuple[Verdicts, Study]:
-    """Like :func:`of_campaign`; return the study too."""
+def judged_study(campaign: Campaign, store: Store, runs: Sequence[Campaign] = ()) -> tuple[Verdicts, Study]:
+    """Like :func:`of_campaign`; return the study too. ``runs``: further ones by which the claims are judged."""
     study = _of_campaign(campaign)
-    return _judge(study, _place(campaign), campaign, store), study
+    return _judge(study, _place(campaign), campaign, store, runs), study
+
+
+def runs_like(campaign: Campaign, store: Store) -> list[Campaign]:
+    """Return the other campaigns that measured the same cells where no decisive fact was another one, oldest first."""
+    cells = {cell.id for cell in campaign.cells}
+    here = _circumstances(campaign, store)
+    return [
+        other
+        for other in store.campaigns(campaign.study_id)
+        if other.id != campaign.id
+        and {cell.id for cell in other.cells} == cells
+        and not any(
+            each.decisive and each.known for each in facts.differing(here, _circumstances(other, store))
+        )
+    ]
+
+
+def _circumstances(campaign: Campaign, store: Store) -> Circumstances:
+    return circumstances_of(store.trials(campaign.id), campaign.cells, campaign.machine, None)
 
 
 def _place(campaign: Campaign) -> str:
@@ -94,7 +117,9 @@ def _of_campaign(campaign: Campaign) -> Study:
     return study
 
 
-def _judge(study: Study, name: str, campaign: Campaign | None, store: Store | None) -> Verdicts:
+def _judge(
+    study: Study, name: str, campaign: Campaign | None, store: Store | None, runs: Sequence[Campaign] = ()
+) -> Verdicts:
     published = study.published or Published()
     memory = parse_size(published.memory) if published.memory else None
     scope = Scope(cells=expand(study), memory_bytes=memory)
@@ -103,6 +128,8 @@ def _judge(study: Study, name: str, campaign: Campaign | None, store: Store | No
     near: tuple[Condition, ...] = ()
     if campaign is not None and store is not None:
         here, judge = _here(campaign, store)
+        judge = judge.over([_here(each, store)[1] for each in runs])
+        runs = runs if judge.spread else ()
         ours = None if figures is None else _figures(study, name, here)
         near = situations.conditions(campaign, judge.trials.records, study)
         setting = Setting(printed=ours.by_cell() if ours else {}, same_machine=same_machine(near))
@@ -111,7 +138,9 @@ def _judge(study: Study, name: str, campaign: Campaign | None, store: Store | No
         title=study.title,
         source=study.source,
         campaign=campaign.id if campaign else None,
-        conditions=_conditions(campaign, judge) if campaign and judge else None,
+        runs=tuple(each.id for each in runs),
+        between=judge.between() if judge else None,
+        conditions=_conditions(campaign, judge, runs) if campaign and judge else None,
         claims=build.judged(
             study.claims,
             study=scope,
@@ -166,11 +195,14 @@ def _figures(study: Study, name: str, scope: Scope) -> PublishedFigures | None:
     return found
 
 
-def _conditions(campaign: Campaign, judge: Evaluator) -> str:
-    usable = sum(is_usable(record) for record in judge.trials.records)
+def _conditions(campaign: Campaign, judge: Evaluator, runs: Sequence[Campaign]) -> str:
+    trials = [judge.trials, *(each.trials for each in judge.others)]
+    records = [record for each in trials for record in each.records]
+    usable = sum(is_usable(record) for record in records)
     kernel = ", ".join(judge.trials.kernels) or campaign.machine.get("kernel") or "unknown"
+    days = sorted({f"{each.created:%Y-%m-%d}" for each in (campaign, *runs)})
+    names = ", ".join(each.id for each in (*runs, campaign))
     return (
-        f"here: campaign {campaign.id}, {campaign.created:%Y-%m-%d}, kernel {kernel}, "
-        f"{usable} usable of {counted(len(judge.trials.records), 'trial')} of "
-        f"{counted(len(judge.trials.by_cell), 'cell')}"
+        f"here: campaign{'s' * bool(runs)} {names}, {', '.join(days)}, kernel {kernel}, "
+        f"{usable} usable of {counted(len(records), 'trial')} of {counted(len(judge.trials.by_cell), 'cell')}"
     )

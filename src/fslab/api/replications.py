@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fslab import outputs
 from fslab.api import explanations
-from fslab.api.claims import judged_study
+from fslab.api.claims import judged_study, runs_like
 from fslab.claims import replication, replication_table
 from fslab.claims.model import Verdicts
 from fslab.claims.replication import ReplicationPage
@@ -45,9 +45,12 @@ def last_campaigns(store: Store) -> list[Campaign]:
     return found
 
 
-def replication_of(campaign: Campaign, store: Store) -> Replication:
-    """Evaluate the claims of a campaign's study and return their page. Raises UsageError if it has no claims."""
-    verdicts, study = judged_study(campaign, store)
+def replication_of(campaign: Campaign, store: Store, *, alone: bool = False) -> Replication:
+    """Evaluate the claims of a campaign's study and return their page. ``alone``: without its other runs.
+
+    Raises UsageError if it has no claims.
+    """
+    verdicts, study = judged_study(campaign, store, () if alone else runs_like(campaign, store))
     if not verdicts.claims:
         raise UsageError(
             f"the study '{study.id}' has no claims", where=campaign.id, hint="name a study with claims"

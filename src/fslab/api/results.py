@@ -105,7 +105,7 @@ class CampaignResults:
     def replication(self) -> Replication:
         """Return the claims beside what the publication printed, and the numbers of verdicts. Raises UsageError if the
         study has no claims."""
-        return replications.replication_of(self.campaign, self._store)
+        return replications.replication_of(self.campaign, self._store, alone=True)
 
     def compare(
         self, other: CampaignResults, *, differing: Sequence[str] = (), force: bool = False

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import exp, inf, log, prod
+from math import exp, expm1, inf, log, prod, sqrt
 
 from fslab.answers.compare import (
     PAIRS_LEAST,
@@ -27,11 +27,13 @@ from fslab.answers.compare import (
     unfit,
     without,
 )
+from fslab.answers.runs import NO_SPREAD, RunSpread, over_runs
 from fslab.claims import verdict as verdicts
 from fslab.claims.effort import effort_of
 from fslab.claims.finding_words import answer_words
-from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
+from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding, RunsBetween
 from fslab.claims.parts import Bounds, CellFigure, Part, Spread
+from fslab.claims.runs import spread_of, weights_by_workload
 from fslab.claims.trials import Trials
 from fslab.claims.verdict import firm, from_edge, margin, tendency_of, verdict_of
 from fslab.stats import Reason
@@ -46,7 +48,8 @@ Weights = Sequence[tuple[CellFigure, float]]
 class Evaluator:
     """Evaluates parts of claims. ``looks``: of a campaign with interim analyses; None without them.
 
-    ``interim``: whether this is one of these analyses, so that others follow.
+    ``interim``: whether this is one of these analyses, so that others follow. ``others``: of other runs of the same
+    study on this machine, with the ``spread`` between all of them.
     ``error``: the probability that a verdict on a claim is false. ``estimates``: a cache, by figures, coverage and
     number of parts.
     """
@@ -55,7 +58,25 @@ class Evaluator:
     looks: Looks | None = None
     interim: bool = False
     error: float = ERROR
+    others: Sequence["Evaluator"] = ()
+    spread: RunSpread | None = None
     estimates: dict[object, Estimate] = field(default_factory=dict, repr=False)
+
+    def over(self, others: Sequence["Evaluator"]) -> "Evaluator":
+        """Return the evaluator by these runs too, or itself if they do not show how much figures change between
+        runs."""
+        spread = spread_of([self.trials, *(each.trials for each in others)])
+        return (
+            self if spread is None else dataclasses.replace(self, others=others, spread=spread, estimates={})
+        )
+
+    def between(self) -> RunsBetween | None:
+        """Return how much figures change between runs; None of one run."""
+        if self.spread is None:
+            return None
+        return RunsBetween(
+            changes=expm1(sqrt(self.spread.changes.variance)), shifts=expm1(sqrt(self.spread.shifts.variance))
+        )
 
     def answer(
         self, parts: Sequence[Part], missing: Sequence[str] = (), *, margin: float = MARGIN
@@ -71,8 +92,12 @@ class Evaluator:
         tends = verdict is ClaimVerdict.OPEN and tendency is not ClaimVerdict.OPEN
         reason = None
         if verdict is ClaimVerdict.OPEN:
-            limited = effort is None and any(finding.at_limit for finding in findings)
-            reason = OpenReason.AT_LIMIT if limited else OpenReason.NOISE
+            left = [] if effort else findings
+            reason = OpenReason.NOISE
+            if any(finding.at_limit for finding in left):
+                reason = OpenReason.AT_LIMIT
+            elif any(finding.runs_differ for finding in left):
+                reason = OpenReason.RUNS
         return ClaimAnswer(
             verdict=verdict, words=answer_words(verdict, findings, missing, absent="not measured here", margin=margin),
             parts=len(parts), findings=findings, direction=verdicts.of_directions(findings, only),
@@ -115,15 +140,28 @@ class Evaluator:
         verdict, tendency = firm(bounds, estimate, interval, margin)
         side = None if bounds.is_direction else bounds.side
         near = tendency is None and verdicts.at_limit(bounds, interval.low, interval.high, margin)
+        is_open = verdict is ClaimVerdict.OPEN and not near
+        differ = is_open and self._runs_differ(part, estimate.coverage, margin)
         return _finding(part, estimate, verdict).model_copy(
             update={
                 "tendency": tendency,
                 "direction": side and firm(side, estimate, interval, margin)[0],
                 "at_limit": verdict is ClaimVerdict.OPEN and near,
+                "runs_differ": differ,
                 "further": self._further(bounds, estimate, None if tendency else margin)
-                if verdict is ClaimVerdict.OPEN and not near
+                if is_open and not differ
                 else None,
             }
+        )
+
+    def _runs_differ(self, part: Part, coverage: float, margin: float) -> bool:
+        """Return whether a part would have a verdict if nothing differed between runs."""
+        if self.spread is None:
+            return False
+        calm = dataclasses.replace(self, spread=NO_SPREAD, estimates={})
+        found = calm.estimate(part, coverage)
+        return found.interval is not None and (
+            firm(part.bounds, found, found.interval, margin)[0] is not ClaimVerdict.OPEN
         )
 
     def _without_interval(self, part: Part, estimate: Estimate) -> PartFinding:
@@ -181,8 +219,15 @@ class Evaluator:
     def _quotient(self, weights: Weights, coverage: float, among: int = 1) -> Estimate:
         key = (tuple((figure.key, weight) for figure, weight in weights), coverage, among)
         if key not in self.estimates:
-            self.estimates[key] = self._made(weights, coverage, among)
+            self.estimates[key] = self._over_runs(weights, coverage, among)
         return self.estimates[key]
+
+    def _over_runs(self, weights: Weights, coverage: float, among: int) -> Estimate:
+        found = self._made(weights, coverage, among)
+        if self.spread is None:
+            return found
+        others = [run._made(weights, coverage, among) for run in self.others]
+        return over_runs([found, *others], self.spread, weights_by_workload(weights))
 
     def _made(self, weights: Weights, coverage: float, among: int) -> Estimate:
         values: list[Mapping[int, float]] = [self.trials.values(figure) for figure, _ in weights]

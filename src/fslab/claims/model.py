@@ -52,11 +52,13 @@ class OpenReason(StrEnum):
 
     ``noise``: more trials decide it. ``independence``: it has a verdict only if successive trials are independent, and
     there are too few blocks to know it. ``at_limit``: the true value and the claimed limit are closer than the margin.
+    ``runs``: more trials of these runs change nothing, because they differ from each other; further runs decide it.
     """
 
     NOISE = "noise"
     INDEPENDENCE = "independence"
     AT_LIMIT = "at_limit"
+    RUNS = "runs"
 
 
 class Unmet(Frozen):
@@ -82,7 +84,8 @@ class PartFinding(Frozen):
     ``tendency``: of an open part, the verdict that it has only if trials are not correlated with the ones before them;
     there are too few blocks to detect that. ``direction``: if ``bound`` is about a size beyond 1, the verdict on the
     side of 1 alone. ``at_limit``: the whole interval is nearer to the limit than the margin of interest. ``unmet``: the
-    first requirement that its figures do not meet.
+    first requirement that its figures do not meet. ``runs_differ``: it would have a verdict if nothing differed between
+    runs.
     """
 
     what: str
@@ -102,6 +105,7 @@ class PartFinding(Frozen):
     tendency: ClaimVerdict | None = None
     direction: ClaimVerdict | None = None
     at_limit: bool = False
+    runs_differ: bool = False
     unmet: Unmet | None = None
 
 
@@ -177,9 +181,18 @@ class PublishedTable(Frozen):
     lines: tuple[TableLine, ...]
 
 
+class RunsBetween(Frozen):
+    """What changes from run to run beyond the noise of trials: standard deviations, as shares. ``changes``: of one
+    figure beside the others of its workload. ``shifts``: of a whole workload, which cancel in a ratio of two stacks."""
+
+    changes: float
+    shifts: float
+
+
 class Verdicts(Frozen):
     """The complete result of ``fslab claims``. ``campaign`` is None if there is no campaign of the study.
 
+    ``runs``: further campaigns by which claims are judged, and what changes ``between`` them.
     ``nearness``: the publication's conditions beside those of the campaign.
     """
 
@@ -187,6 +200,8 @@ class Verdicts(Frozen):
     title: str
     source: str | None
     campaign: str | None = None
+    runs: tuple[str, ...] = ()
+    between: RunsBetween | None = None
     conditions: str | None = None
     known_limits: tuple[str, ...] = ()
     nearness: tuple[Condition, ...] = ()

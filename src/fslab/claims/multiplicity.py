@@ -40,7 +40,8 @@ def answers(
 
     ``setting``: what is known beside the trials, by which they are seen to test a claim.
     """
-    check = RequirementCheck(trials=judge.trials, setting=setting or Setting())
+    others = [each.trials for each in judge.others]
+    check = RequirementCheck(trials=judge.trials, others=others, setting=setting or Setting())
     unmet = [[check.unmet(part, claim.demands, claim.lever) for part in claim.parts] for claim in claims]
     at = partial(_at, check, claims, unmet, judge)
     found = at(judge.error)

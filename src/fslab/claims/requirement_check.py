@@ -22,6 +22,7 @@ from fslab.claims.requirements import REGISTRY, CellFacts, Compared, Lever
 from fslab.claims.trials import Trials
 from fslab.claims.verdict import verdict_of
 from fslab.record import WHOLE, RunPart, TrialRecord
+from fslab.stats.interval import median_interval
 from fslab.units import Unit
 from fslab.workloads import traits_of
 
@@ -44,9 +45,10 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RequirementCheck:
-    """Judges parts by trials. ``sides``: a cache."""
+    """Judges parts by trials. ``others``: those of other runs, of which facts are medians too. ``sides``: a cache."""
 
     trials: Trials
+    others: Sequence[Trials] = ()
     setting: Setting = field(default_factory=Setting)
     sides: dict[tuple[str, str], CellFacts] = field(default_factory=dict, repr=False)
 
@@ -72,14 +74,17 @@ class RequirementCheck:
 
     def _made(self, figure: CellFigure) -> CellFacts:
         cell = figure.cell
-        records = [record for record in self.trials.by_cell.get(cell.id, []) if is_usable(record)]
+        runs = (self.trials, *self.others)
+        records = [record for run in runs for record in run.by_cell.get(cell.id, []) if is_usable(record)]
+        values = [value for run in runs for value in run.values(figure).values()]
         known = known_of(figure)
         found = [part for record in records if (part := _part(record, figure.metric.name))]
         machine = records[0].provenance.machine if records else {}
         observed = [record.provenance.observed for record in records]
         return replace(
             known,
-            value=_median(self.trials.values(figure).values()),
+            value=_median(values),
+            span=_span(values),
             printed=self.setting.printed.get(figure.key, ()),
             wait=_median(each.wait for each in found),
             seconds=_median(each.seconds for each in found),
@@ -163,7 +168,13 @@ class RequirementCheck:
     def _untested(self, finding: PartFinding, unmet: Unmet) -> PartFinding:
         changed = self.setting.same_machine and unmet.by_software
         verdict = ClaimVerdict.NO_LONGER if changed else ClaimVerdict.NOT_TESTED
-        nothing = {"direction": None, "tendency": None, "further": None, "at_limit": False}
+        nothing = {
+            "direction": None,
+            "tendency": None,
+            "further": None,
+            "at_limit": False,
+            "runs_differ": False,
+        }
         return finding.model_copy(update={**nothing, "verdict": verdict, "unmet": unmet})
 
 
@@ -226,6 +237,14 @@ def differs_in_size(cell: Cell, other: Cell) -> bool:
     one, two = dict(cell.workload.parameters), dict(other.workload.parameters)
     alike = cell.stack == other.stack and cell.workload.tool == other.workload.tool
     return alike and one.pop("size", None) != two.pop("size", None) and one == two
+
+
+def _span(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the ends of the interval of the median; of too few values for one, the smallest and the largest."""
+    if not values:
+        return None
+    found = median_interval(values)
+    return (found.low, found.high) if found else (min(values), max(values))
 
 
 def _median(values: Iterable[float | None]) -> float | None:

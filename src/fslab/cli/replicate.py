@@ -46,7 +46,8 @@ def replicate(
     here with its interval, and the verdict. Then follow the conditions that differ, and a summary of all verdicts.
 
     Parameters:
-        studies [STUDY|CAMPAIGN]…: Studies (the last campaign of each), or campaigns; default: the last campaign.
+        studies [STUDY|CAMPAIGN]…: Studies (the last campaign of each, with its other runs on this machine, so that
+            intervals contain what changes from run to run), or campaigns alone; default: the last campaign alone.
         every --all: All shipped studies with claims that have a campaign; with --run, all.
         run: First run each study without changed settings, one after another, unless it has such a campaign.
             Interrupted campaigns are resumed. If a study fails, the next one runs.
@@ -110,14 +111,14 @@ def _run(names: Sequence[str], store: Store, write: Path | None) -> tuple[list[R
 def _stored(store: Store, names: Sequence[str] | None) -> list[Replication]:
     """Return those of the last campaigns of these studies; None: of all that have one."""
     from fslab.api import replications
-    from fslab.api.study_campaigns import last_campaign
+    from fslab.api.study_campaigns import is_study, last_campaign
 
-    campaigns = (
-        replications.last_campaigns(store)
-        if names is None
-        else [last_campaign(store, name) for name in names]
-    )
-    return [replications.replication_of(campaign, store) for campaign in campaigns]
+    if names is None:
+        return [replications.replication_of(each, store) for each in replications.last_campaigns(store)]
+    return [
+        replications.replication_of(last_campaign(store, name), store, alone=not is_study(name))
+        for name in names
+    ]
 
 
 def _print(made: Sequence[Replication], write: Path | None, *, as_json: bool) -> None:

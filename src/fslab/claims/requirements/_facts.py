@@ -28,6 +28,7 @@ class Lever(StrEnum):
 class CellFacts:
     """One figure of a part: its ``value``, and facts of its cell. Medians over its usable trials; None: unknown.
 
+    ``span``: the ends of the interval of ``value``; of few trials, of their range.
     ``wait``: share of the time in which the tool waited for its device, of the time that it ran or waited.
     ``seconds``, ``read_bytes``, ``written_bytes``, ``flushes``: of the part of the run that the figure is about, at the
     device. ``run_flushes``: of the whole run, at most so many of a part that is too short for its own to be counted.
@@ -41,6 +42,7 @@ class CellFacts:
     cell: Cell
     metric: Metric
     value: float | None = None
+    span: tuple[float, float] | None = None
     printed: tuple[float, ...] = ()
     wait: float | None = None
     seconds: float | None = None

@@ -32,7 +32,8 @@ class FixedCost(Requirement):
 class PrintedRate(Requirement):
     """A figure that is many times the printed one comes from another place, such as a cache instead of a disk.
 
-    A claim about CPU time, or about the figure itself, has no such requirement.
+    It is so only if the whole interval of the figure is: one at the limit would test a claim in one run and not in the
+    next. A claim about CPU time, or about the figure itself, has no such requirement.
     """
 
     name = "rate"
@@ -42,17 +43,17 @@ class PrintedRate(Requirement):
     at_least = False
 
     def measure(self, compared: Compared) -> float | None:
-        """Return the largest factor between a figure and the nearest one that is printed for it."""
+        """Return the largest factor between the interval of a figure and the nearest one that is printed for it."""
         return compared.worst(map(_factor, compared.sides), largest=True)
 
-    def words(self, compared: Compared, value: float) -> str:
+    def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
         """Return the figure with the largest factor, and what is printed."""
         side = max(compared.sides, key=lambda side: _factor(side) or 0.0)
-        unit = side.metric.unit
-        near = min(side.printed, key=lambda printed: _apart(side.value or 0.0, printed))
+        own, unit = side.value or 0.0, side.metric.unit
+        near = min(side.printed, key=lambda printed: _apart(own, own, printed))
         return (
-            f"{side.cell.stack.name} has {format_value(side.value, unit)} here, {format_value(near, unit)} in print "
-            f"({value:.1f} × apart)"
+            f"{side.cell.stack.name} has {format_value(own, unit)} here, {format_value(near, unit)} in print "
+            f"({_apart(own, own, near):.1f} × apart)"
         )
 
     def implied(self, compared: Compared) -> bool:
@@ -66,8 +67,11 @@ class PrintedRate(Requirement):
 def _factor(side: CellFacts) -> float | None:
     if not side.printed or side.value is None:
         return None
-    return min(_apart(side.value, printed) for printed in side.printed)
+    low, high = side.span or (side.value, side.value)
+    return min(_apart(low, high, printed) for printed in side.printed)
 
 
-def _apart(a: float, b: float) -> float:
-    return max(a / b, b / a) if a > 0 and b > 0 else inf
+def _apart(low: float, high: float, printed: float) -> float:
+    """Return the factor between a printed figure and the nearest value of an interval."""
+    near = min(max(low, printed), high)
+    return max(near / printed, printed / near) if near > 0 and printed > 0 else inf

@@ -1,0 +1,160 @@
+"""Tests of what changes from run to run: its estimate, intervals of several runs, and verdicts by them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from math import exp, inf, log, sqrt
+
+import pytest
+from tests.unit.claimed import HALF, cell, claim, known_independent, noisy, parts, steady, trials
+
+from fslab.answers.runs import RunSpread
+from fslab.cell import Cell
+from fslab.claims.evaluate import Evaluator
+from fslab.claims.model import ClaimAnswer, ClaimVerdict, OpenReason
+from fslab.claims.runs import spread_of
+from fslab.claims.trials import Trials
+from fslab.claims.verdict_words import claim_verdict_words
+from fslab.stats.interval import Interval
+from fslab.stats.run_spread import NO_SPREAD, Component, combined, fit
+
+__all__ = ["known_independent"]
+EXT4, XFS = cell("ext4"), cell("xfs")
+RUNS, CELLS, BLOCKS = 3, 3, 6
+
+
+def simulated(
+    draw: random.Random, workloads: int, *, change: float, shift: float, noise: float = 0.03
+) -> list[list[list[list[dict[int, float]]]]]:
+    """Return logarithms by workload, figure (one), run, cell and block. Blocks shift all cells alike."""
+    found = []
+    for _ in range(workloads):
+        level = [draw.gauss(0, 1) for _ in range(CELLS)]
+        runs = []
+        for _ in range(RUNS):
+            of_run = draw.gauss(0, shift)
+            means = [each + of_run + draw.gauss(0, change) for each in level]
+            blocks = [draw.gauss(0, 0.1) for _ in range(BLOCKS)]
+            runs.append(
+                [{b: mean + blocks[b] + draw.gauss(0, noise) for b in range(BLOCKS)} for mean in means]
+            )
+        found.append([runs])
+    return found
+
+
+@pytest.mark.parametrize(("change", "shift"), [(0.05, 0.2), (0.0, 0.0), (0.2, 0.0), (0.0, 0.2)])
+def test_both_components_are_found(change: float, shift: float) -> None:
+    spread = fit(simulated(random.Random(1), 300, change=change, shift=shift))
+    assert spread is not None
+    assert sqrt(spread.changes.variance) == pytest.approx(change, rel=0.1, abs=0.01)
+    assert sqrt(spread.shifts.variance) == pytest.approx(shift, rel=0.1, abs=0.03)
+    assert spread.changes.freedom == pytest.approx(300 * (RUNS - 1) * (CELLS - 1))
+    assert spread.shifts.freedom == pytest.approx(300 * (RUNS - 1))
+
+
+def test_intervals_of_ratios_cover_the_truth_with_few_workloads() -> None:
+    """Ten workloads in two runs: each ratio's interval at 95 % contains the ratio of another, infinitely long run's
+    levels. Without what changes between runs, intervals of this noise would cover it in a third of the cases."""
+    draw, hits, tries = random.Random(2), 0, 0
+    for _ in range(40):
+        data = simulated(draw, 10, change=0.05, shift=0.1)
+        spread = fit(data)
+        assert spread is not None
+        half = spread.half_width([[1.0, -1.0]], 0.95)
+        for _ in range(10):
+            levels = [draw.gauss(0, 0.05 * sqrt(2)) for _ in range(RUNS)]
+            _, interval = combined(
+                [
+                    (exp(each), Interval(low=exp(each - 0.02), high=exp(each + 0.02), coverage=0.95))
+                    for each in levels
+                ],
+                half,
+            )
+            hits += interval.low <= 1 <= interval.high
+            tries += 1
+    assert hits / tries > 0.93
+
+
+def test_a_run_that_varies_more_weighs_less() -> None:
+    ends = [
+        (1.0, Interval(low=0.5, high=2.0, coverage=0.95)),
+        (2.0, Interval(low=1.9, high=2.1, coverage=0.95)),
+    ]
+    ratio, interval = combined(ends, 0.0)
+    assert 1.9 < ratio < 2.0
+    assert interval.low == pytest.approx(1.9, abs=0.05)
+    even, wide = combined(ends, 5.0)
+    assert even == pytest.approx(sqrt(2), rel=0.01)
+    assert log(wide.high / wide.low) / 2 == pytest.approx(5 / sqrt(2), rel=0.01)
+
+
+def test_one_run_shows_nothing_and_neither_do_few_workloads() -> None:
+    draw = random.Random(3)
+    data = simulated(draw, 100, change=0.1, shift=0.1)
+    assert fit([[runs[:1] for runs in figures] for figures in data]) is None
+    assert fit(data[:3]) is None
+    assert spread_of([Trials(records=trials(EXT4, noisy(100.0)))]) is None
+
+
+def runs(
+    that: str, levels: Sequence[float], spread: RunSpread | None, of: Sequence[Cell] = (EXT4, XFS)
+) -> ClaimAnswer:
+    """Return the answer of runs in which XFS has these multiples of ext4's figure."""
+    evaluators = [
+        Evaluator(trials=Trials(records=[*trials(of[0], steady(100.0)), *trials(of[1], noisy(100 * level))]))
+        for level in levels
+    ]
+    first, *others = evaluators
+    found, missing = parts(claim(that), of)
+    judge = Evaluator(trials=first.trials, others=others, spread=spread)
+    return judge.answer(found, missing)
+
+
+def spread(change: float) -> RunSpread:
+    return RunSpread(
+        changes=Component(variance=change**2, freedom=inf), shifts=Component(variance=0.0, freedom=inf)
+    )
+
+
+@pytest.mark.usefixtures("known_independent")
+def test_runs_that_contradict_each_other_give_no_verdict() -> None:
+    """One run says 10 % more, the other 10 % less, each surely: together they say that runs differ."""
+    alone = runs("xfs > ext4", [1.1], NO_SPREAD)
+    assert alone.verdict is ClaimVerdict.REPLICATED
+    both = runs("xfs > ext4", [1.1, 1 / 1.1], spread(log(1.1) * sqrt(2)))
+    assert (both.verdict, both.reason) == (ClaimVerdict.OPEN, OpenReason.RUNS)
+    assert both.more_s is None
+    assert claim_verdict_words(both, printed=False) == "open: runs differ (another run may decide)"
+
+
+@pytest.mark.usefixtures("known_independent")
+def test_runs_that_agree_decide_and_their_interval_has_what_changes() -> None:
+    found = runs("xfs > ext4", [1.5, 1.5], spread(0.05))
+    assert found.verdict is ClaimVerdict.REPLICATED
+    (finding,) = found.findings
+    assert finding.value == pytest.approx(1.5)
+    assert finding.low is not None
+    # Two runs: half of the variance of each; the ratio of two cells has twice that of one.
+    expected = sqrt(HALF**2 / 2 + (1.959964 * 0.05) ** 2)
+    assert log(1.5 / finding.low) == pytest.approx(expected, rel=1e-3)
+    assert finding.blocks == 8
+
+
+def test_several_runs_need_not_know_the_autocorrelation() -> None:
+    """What trials have in common within a run is a part of what changes between runs."""
+    one = runs("xfs / ext4 >= 1.9", [2.0], None)
+    two = runs("xfs / ext4 >= 1.9", [2.0] * 2, NO_SPREAD)
+    assert (one.verdict, one.reason) == (ClaimVerdict.OPEN, OpenReason.INDEPENDENCE)
+    assert two.verdict is ClaimVerdict.REPLICATED
+
+
+@pytest.mark.usefixtures("known_independent")
+def test_what_shifts_a_whole_workload_cancels_in_a_ratio_of_its_cells_only() -> None:
+    shifting = RunSpread(
+        changes=Component(variance=0.0, freedom=inf), shifts=Component(variance=1.0, freedom=inf)
+    )
+    assert runs("xfs > ext4", [1.5], shifting).verdict is ClaimVerdict.REPLICATED
+    elsewhere = cell("xfs", "other")
+    found = runs("xfs on other > ext4 on w", [1.5], shifting, (EXT4, elsewhere))
+    assert (found.verdict, found.reason) == (ClaimVerdict.OPEN, OpenReason.RUNS)
