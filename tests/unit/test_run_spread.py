@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import exp, inf, log, sqrt
 
 import pytest
 from tests.unit.claimed import HALF, cell, claim, known_independent, noisy, parts, steady, trials
 
-from fslab.answers.runs import RunSpread
+from fslab.answers.compare import Question, estimate
+from fslab.answers.runs import RunSpread, over_runs
 from fslab.cell import Cell
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, OpenReason
@@ -17,7 +18,7 @@ from fslab.claims.runs import spread_of
 from fslab.claims.trials import Trials
 from fslab.claims.verdict_words import claim_verdict_words
 from fslab.stats.interval import Interval
-from fslab.stats.run_spread import NO_SPREAD, Component, combined, fit
+from fslab.stats.run_spread import NO_SPREAD, Component, RunRatio, combined, fit
 
 __all__ = ["known_independent"]
 EXT4, XFS = cell("ext4"), cell("xfs")
@@ -25,19 +26,19 @@ RUNS, CELLS, BLOCKS = 3, 3, 6
 
 
 def simulated(
-    draw: random.Random, workloads: int, *, change: float, shift: float, noise: float = 0.03
+    draw: random.Random, workloads: int, *, change: float, shift: float, level: float = 1.0
 ) -> list[list[list[list[dict[int, float]]]]]:
     """Return logarithms by workload, figure (one), run, cell and block. Blocks shift all cells alike."""
     found = []
     for _ in range(workloads):
-        level = [draw.gauss(0, 1) for _ in range(CELLS)]
+        levels = [draw.gauss(0, level) for _ in range(CELLS)]
         runs = []
         for _ in range(RUNS):
             of_run = draw.gauss(0, shift)
-            means = [each + of_run + draw.gauss(0, change) for each in level]
+            means = [each + of_run + draw.gauss(0, change) for each in levels]
             blocks = [draw.gauss(0, 0.1) for _ in range(BLOCKS)]
             runs.append(
-                [{b: mean + blocks[b] + draw.gauss(0, noise) for b in range(BLOCKS)} for mean in means]
+                [{b: mean + blocks[b] + draw.gauss(0, 0.03) for b in range(BLOCKS)} for mean in means]
             )
         found.append([runs])
     return found
@@ -53,37 +54,36 @@ def test_both_components_are_found(change: float, shift: float) -> None:
     assert spread.shifts.freedom == pytest.approx(300 * (RUNS - 1))
 
 
-def test_intervals_of_ratios_cover_the_truth_with_few_workloads() -> None:
-    """Ten workloads in two runs: each ratio's interval at 95 % contains the ratio of another, infinitely long run's
-    levels. Without what changes between runs, intervals of this noise would cover it in a third of the cases."""
-    draw, hits, tries = random.Random(2), 0, 0
-    for _ in range(40):
-        data = simulated(draw, 10, change=0.05, shift=0.1)
+def test_intervals_of_all_runs_cover_the_truth_and_those_of_one_do_not() -> None:
+    """Ten workloads whose cells do not differ, except from run to run."""
+    draw, alone, together, tries = random.Random(2), 0, 0, 0
+    for _ in range(12):
+        data = simulated(draw, 10, change=0.05, shift=0.1, level=0)
         spread = fit(data)
         assert spread is not None
-        half = spread.half_width([[1.0, -1.0]], 0.95)
-        for _ in range(10):
-            levels = [draw.gauss(0, 0.05 * sqrt(2)) for _ in range(RUNS)]
-            _, interval = combined(
-                [
-                    (exp(each), Interval(low=exp(each - 0.02), high=exp(each + 0.02), coverage=0.95))
-                    for each in levels
-                ],
-                half,
-            )
-            hits += interval.low <= 1 <= interval.high
+        for (runs,) in data:
+            found = [estimate(Question(over=_figures(run[0]), under=_figures(run[1]))) for run in runs]
+            joined = over_runs(found, spread, [[1.0, -1.0]])
+            alone += found[0].differs is True
+            together += joined.differs is True
             tries += 1
-    assert hits / tries > 0.93
+    assert alone > tries / 3
+    assert together < tries / 10
 
 
-def test_a_run_that_varies_more_weighs_less() -> None:
-    ends = [
-        (1.0, Interval(low=0.5, high=2.0, coverage=0.95)),
-        (2.0, Interval(low=1.9, high=2.1, coverage=0.95)),
-    ]
-    ratio, interval = combined(ends, 0.0)
-    assert 1.9 < ratio < 2.0
-    assert interval.low == pytest.approx(1.9, abs=0.05)
+def _figures(logarithms: Mapping[int, float]) -> dict[int, float]:
+    return {block: exp(each) for block, each in logarithms.items()}
+
+
+def run_of(ratio: float, factor: float, size: int) -> RunRatio:
+    interval = Interval(low=ratio / factor, high=ratio * factor, coverage=0.95)
+    return RunRatio(ratio=ratio, interval=interval, size=size)
+
+
+def test_a_run_weighs_by_its_blocks_unless_runs_differ() -> None:
+    ends = [run_of(1.0, 1.1, 5), run_of(2.0, 1.1, 15)]
+    ratio, _ = combined(ends, 0.0)
+    assert ratio == pytest.approx(2**0.75)
     even, wide = combined(ends, 5.0)
     assert even == pytest.approx(sqrt(2), rel=0.01)
     assert log(wide.high / wide.low) / 2 == pytest.approx(5 / sqrt(2), rel=0.01)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fslab.answers.compare import Estimate
-from fslab.stats.run_spread import NO_SPREAD, Run, RunSpread, combined, fit
+from fslab.stats.run_spread import NO_SPREAD, Run, RunRatio, RunSpread, combined, fit
 
 __all__ = ["NO_SPREAD", "Run", "RunSpread", "fit", "over_runs"]
 
@@ -23,8 +23,12 @@ def over_runs(found: Sequence[Estimate], spread: RunSpread, weights: Sequence[Se
     known = [each for each in found if each.interval and each.interval.low > 0 and each.ratio]
     if first not in known or first.interval is None:
         return first
-    ends = [(each.ratio, each.interval) for each in known if each.ratio and each.interval]
-    ratio, interval = combined(ends, spread.half_width(weights, first.interval.coverage))
+    ratios = [
+        RunRatio(ratio=each.ratio, interval=each.interval, size=min(each.n_a, each.n_b))
+        for each in known
+        if each.ratio and each.interval
+    ]
+    ratio, interval = combined(ratios, spread.half_width(weights, first.interval.coverage))
     return replace(
         first, ratio=ratio, interval=interval, p_value=None, correlation_known=True,
         n_a=sum(each.n_a for each in known), n_b=sum(each.n_b for each in known),

@@ -23,6 +23,7 @@ from fslab.stats.student import two_sided_quantile
 # With fewer degrees of freedom, t is so large that almost any ratio is possible.
 FREEDOM_LEAST = 8
 _HALVINGS = 60
+_TINY = 1e-18
 
 Cell = Mapping[int, float]  # logarithms of one figure by block
 Run = Sequence[Cell]  # the cells of one workload, in the same order in each run
@@ -93,24 +94,34 @@ def _complete(runs: Sequence[Run]) -> list[Run]:
     return [*zip(*cells, strict=True)]
 
 
-def combined(ends: Sequence[tuple[float, Interval]], half_width: float) -> tuple[float, Interval]:
-    """Return the ratio and interval of several runs together, from those of each one.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunRatio:
+    """The ``ratio`` in one run, with its ``interval``, from ``size`` blocks."""
 
-    ``half_width``: of what each run adds, on logarithms. A run weighs by the squares of both half-widths.
+    ratio: float
+    interval: Interval
+    size: int
+
+
+def combined(runs: Sequence[RunRatio], half_width: float) -> tuple[float, Interval]:
+    """Return the ratio and interval of several runs together.
+
+    ``half_width``: of what each run adds, on logarithms. A run weighs by it and by its number of blocks, not by its own
+    half-width: of equal runs, the one whose few trials agree by chance would decide.
     """
-    halves = [max(log(interval.high / interval.low) / 2, 1e-9) for _, interval in ends]
-    weights = [1 / (half * half + half_width * half_width) for half in halves]
+    one = fmean(each.size * log(each.interval.high / each.interval.low) ** 2 / 4 for each in runs)
+    weights = [1 / (one / each.size + half_width * half_width + _TINY) for each in runs]
     shares = [weight / sum(weights) for weight in weights]
-    middle = sum(share * log(ratio) for share, (ratio, _) in zip(shares, ends, strict=True))
+    middle = sum(share * log(each.ratio) for share, each in zip(shares, runs, strict=True))
     between = sum(share * share for share in shares) * half_width * half_width
 
     def reach(distances: Iterable[float]) -> float:
         within = sum((share * far) ** 2 for share, far in zip(shares, distances, strict=True))
         return sqrt(within + between)
 
-    low = middle - reach(log(ratio / interval.low) for ratio, interval in ends)
-    high = middle + reach(log(interval.high / ratio) for ratio, interval in ends)
-    coverage = min(interval.coverage for _, interval in ends)
+    low = middle - reach(log(each.ratio / each.interval.low) for each in runs)
+    high = middle + reach(log(each.interval.high / each.ratio) for each in runs)
+    coverage = min(each.interval.coverage for each in runs)
     return exp(middle), Interval(low=exp(low), high=exp(high), coverage=coverage)
 
 
