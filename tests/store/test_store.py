@@ -424,6 +424,19 @@ def test_the_last_campaign_is_the_newest_one(store: Store) -> None:
     assert store.last_of("quick").id == "day2"
 
 
+def test_a_campaign_of_a_clock_that_was_ahead_is_the_last_one_until_the_next_one_is_stored(
+    store: Store,
+) -> None:
+    now = datetime.now(UTC)
+    store.create_campaign(campaign("before", created=now - timedelta(hours=2)))
+    store.create_campaign(campaign("ahead", created=now + timedelta(days=1000)))
+    assert store.campaign().id == store.last_of("quick").id == "ahead"
+    store.create_campaign(campaign("after", created=now - timedelta(hours=1)))
+    store.create_campaign(campaign("copy", created=now - timedelta(hours=3)))
+    assert [each.id for each in store.campaigns()] == ["copy", "before", "ahead", "after"]
+    assert [store.campaign(wanted).id for wanted in ("last", "last~1")] == ["after", "ahead"]
+
+
 def test_a_trial_that_is_stored_meanwhile_is_read_whole_or_not_at_all(
     store: Store, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

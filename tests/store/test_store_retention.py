@@ -52,6 +52,13 @@ def test_what_is_old_goes_and_what_must_stay_stays(filled: Store) -> None:
     assert ids(filled, days=365) == []
 
 
+def test_a_campaign_of_a_clock_that_was_ahead_is_not_kept_instead_of_the_newest_one(store: Store) -> None:
+    for name, days in (("ahead", -1000), ("newest", 10)):
+        done = campaign(name, created=NOW - timedelta(days=days))
+        store.create_campaign(done.model_copy(update={"status": CampaignStatus.FINISHED}))
+    assert ids(store) == []
+
+
 def test_the_command_deletes_only_when_told(filled: Store, url: str) -> None:
     before = [each.id for each in filled.campaigns()]
     for more in (["--dry-run"], []):

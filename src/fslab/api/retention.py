@@ -22,7 +22,7 @@ def outdated(
     before = datetime.now(UTC) - timedelta(seconds=older_than_s)
     newer: Counter[tuple[str, object]] = Counter()
     found = []
-    for campaign in sorted(store.campaigns(), key=lambda each: each.created, reverse=True):
+    for campaign in reversed(store.campaigns()):
         series = (campaign.study_id, campaign.machine.get("hostname"))
         newer[series] += 1
         if (

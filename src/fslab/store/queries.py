@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -43,8 +44,6 @@ from fslab.store.schema import (
 
 Grouped = dict[int, list[RowMapping]]
 
-_OLDEST_FIRST = (campaigns.c.created, campaigns.c.number)
-
 LAST = "last"
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._+-]{0,127}")
@@ -54,7 +53,17 @@ _BACK = re.compile(r"last(?:~(\d{1,6}))?")
 
 def campaign_ids(connection: Connection) -> list[str]:
     """Return the ids of all campaigns, oldest first: copied ones are stored in another order."""
-    return list(connection.execute(select(campaigns.c.id).order_by(*_OLDEST_FIRST)).scalars())
+    return list(connection.execute(select(campaigns.c.id).order_by(*_oldest_first())).scalars())
+
+
+def _oldest_first() -> tuple[ColumnElement[Any], ...]:
+    """Return by what campaigns are ordered. The date of one in the future says nothing, because a clock was wrong: it
+    counts as that of the newest one that was stored before. Otherwise ``last`` would mean it until that date.
+    """
+    known = case((campaigns.c.created <= datetime.now(UTC), campaigns.c.created))
+    before = func.max(known).over(order_by=campaigns.c.number)
+    first = type_coerce(datetime.fromtimestamp(0, UTC), campaigns.c.created.type)
+    return func.coalesce(known, before, first), campaigns.c.number
 
 
 def insert_campaign(connection: Connection, campaign: Campaign) -> None:
@@ -108,7 +117,7 @@ def select_campaigns(connection: Connection, campaign_id: str | None = None) -> 
     ValueError if one of them is larger than ``read_limits.CAMPAIGN_LIMIT``.
     """
     read_limits.check_campaigns(connection, campaign_id)
-    wanted = select(campaigns).order_by(*_OLDEST_FIRST)
+    wanted = select(campaigns).order_by(*_oldest_first())
     planned = select(cells.c.campaign, cells.c.spec).order_by(cells.c.campaign, cells.c.position)
     if campaign_id is not None:
         wanted = wanted.where(campaigns.c.id == campaign_id)
