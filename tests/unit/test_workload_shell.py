@@ -26,6 +26,8 @@ def test_the_rate_is_that_of_the_whole_loop() -> None:
     assert found.metrics == {"create_rate": 400.0}
     assert (found.read_bytes, found.written_bytes, found.measured_s) == (0, 4096000, 2.5)
     assert (found.working_set_bytes, found.flushed, found.direct) == (4096000, False, False)
+    written = ("create", "dd", "echo", "cat")
+    assert [reading("9\n", operation=each, files=9).zeros for each in written] == [True, True, False, False]
 
 
 def test_reads_and_lines() -> None:

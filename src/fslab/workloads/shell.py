@@ -127,6 +127,7 @@ class Shell(Workload[ShellParameters]):
             whole_run=True,
             working_set_bytes=moved or None,
             flushed=parameters.sync if changes else None,
+            zeros=parameters.operation in _WRITES,
         )
 
     def why_whole(self, parameters: ShellParameters) -> None:

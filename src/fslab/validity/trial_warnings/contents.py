@@ -10,7 +10,7 @@ _STORED_SHARE = 0.9
 
 @rule(
     "zeros that were compressed, deduplicated or stored as holes",
-    when="dd, sysbench, IOzone, bonnie++, or fio with `zero_buffers`: the device received less than "
+    when="dd, sysbench, IOzone, bonnie++, shell, or fio with `zero_buffers`: the device received less than "
     f"{_STORED_SHARE:.0%} of the zeros that were written: they were compressed, deduplicated or stored "
     "as holes",
     needs=("device_written_bytes_flushed",),
