@@ -87,23 +87,14 @@ def _check_files(files: Iterable[Path]) -> None:
     """Raise PluginError if another user can change one of these files, or exchange it or what leads to it."""
     # Including the owner of fslab's files, who can change fslab anyway.
     owners = {0, os.geteuid(), Path(__file__).stat().st_uid}
-    ways: dict[Path, str | None] = {}
     groups = path_owners.Groups.WITHOUT_OTHERS  # Debian gives /usr/local/lib/python3 to the group staff
-    for file in files:
-        if file.parent not in ways:
-            ways[file.parent] = path_owners.stranger_on_the_way(
-                file.parent, owners, sticky=False, groups=groups
-            )
-        why = ways[file.parent]
-        if why is None and os.path.lexists(file):
-            check = path_owners.stranger_on_the_way if file.is_symlink() else path_owners.stranger
-            why = check(file, owners, groups=groups)
-        if why:
-            raise PluginError(
-                f"plug-in not loaded: {why}",
-                where=str(file),
-                hint=f"chmod go-w {file}, setfacl -b; it must belong to root or to you: chown",
-            )
+    if found := path_owners.stranger_in(files, owners, groups=groups):
+        file, why = found
+        raise PluginError(
+            f"plug-in not loaded: {why}",
+            where=str(file),
+            hint=f"chmod go-w {file}, setfacl -b; it must belong to root or to you: chown",
+        )
 
 
 def _metadata_of(distribution: Distribution) -> tuple[Path, ...]:

@@ -11,7 +11,7 @@ import os
 import pwd
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from pathlib import Path
@@ -52,11 +52,7 @@ def stranger(
     Returns None if only they can. ``sticky``: in a directory with the sticky bit, only its owner counts. ``groups``:
     which group of the file is trusted. OSError if ``place`` does not exist.
     """
-    descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC)
-    try:
-        return _Judge.of(owners, groups).stranger(place, descriptor, sticky=sticky)
-    finally:
-        os.close(descriptor)
+    return _Judge.of(owners, groups).stranger_of(place.resolve(), sticky=sticky)
 
 
 def stranger_on_the_way(
@@ -69,6 +65,30 @@ def stranger_on_the_way(
     to what is above. OSError if this cannot be determined.
     """
     return _Judge.of(owners, groups).stranger_on_the_way(place, sticky=sticky)
+
+
+def stranger_in(
+    files: Iterable[Path], owners: set[int] | None = None, *, groups: Groups = Groups.PRIVATE
+) -> tuple[Path, str] | None:
+    """Return the first of many files and directories that somebody besides ``owners`` can change or exchange, and who.
+
+    As ``stranger_on_the_way`` for each, without the sticky bit; what leads to a directory is followed once. OSError if
+    this cannot be determined.
+    """
+    judge, above = _Judge.of(owners, groups), dict[Path, Path]()
+    for file in files:
+        if file.parent not in above:
+            if why := judge.stranger_on_the_way(file.parent, sticky=False):
+                return file, why
+            above[file.parent] = file.parent.resolve()
+        place, why = above[file.parent] / file.name, None
+        if place.is_symlink():
+            why = judge.stranger_on_the_way(place, sticky=False)
+        elif os.path.lexists(place):
+            why = judge.stranger_of(place, sticky=False)
+        if why:
+            return file, why
+    return None
 
 
 def check_closed(directory: Path, named_by: str = "path", *, sticky: bool = True) -> None:
@@ -115,6 +135,14 @@ class _Judge:
     def of(cls, owners: set[int] | None, groups: Groups) -> Self:
         safe = trusted() if owners is None else owners
         return cls(safe=safe, groups=groups, mounts=mount_views.mounts())
+
+    def stranger_of(self, place: Path, *, sticky: bool) -> str | None:
+        """``place``: without links, because it is looked up in the layers of its mount."""
+        descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC)
+        try:
+            return self.stranger(place, descriptor, sticky=sticky)
+        finally:
+            os.close(descriptor)
 
     def stranger_on_the_way(self, place: Path, *, sticky: bool) -> str | None:
         why = None
