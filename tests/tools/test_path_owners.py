@@ -19,16 +19,19 @@ from typing import Any
 import pytest
 from tests import fuse, idmapped
 
-from fslab import outputs
+from fslab import outputs, plugins
 from fslab.api import crash, replications
 from fslab.campaign import cleanup
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.trial_loop import new_id
+from fslab.cell import MachineSpec
 from fslab.cli import report
 from fslab.crash.request import CrashRequest
-from fslab.errors import FslabError, UnsafeError
+from fslab.errors import FslabError, PluginError, UnsafeError, UnsupportedError
 from fslab.fleet import agent
+from fslab.machine.kinds import REGISTRY as MACHINES
+from fslab.machine.kinds import Boot
 from fslab.report.figures import files as figures
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.store.store import Store
@@ -366,6 +369,95 @@ def mount() -> Iterator[Callable[[str, Path, str, Path | str], None]]:
             undo.callback(mounts.unmount, target)
 
         yield mounted
+
+
+class TestCode:
+    """What root runs: plug-ins, and the kernels and modules of guests that a study or a user names."""
+
+    KINDS = ("uml", "qemu")
+
+    def made(self, place: Path) -> None:
+        for name, text in (
+            ("linux", "#!/bin/sh\n"), ("modules/modules.dep", "kernel/a.ko:\n"), ("modules/kernel/a.ko", ""),
+            ("odd.py", ""), ("odd-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: odd\nVersion: 1\n"),
+            ("odd-1.dist-info/entry_points.txt", "[fslab.odd]\nodd = odd\n"),
+        ):  # fmt: skip
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_text(text)
+        (place / "linux").chmod(0o755)
+
+    def needs(self, kind: str, place: Path, *names: str) -> list[str]:
+        """Return what is changeable of the code in a directory, of which these keys are named."""
+        paths = {"kernel": str(place / "linux"), "modules": str(place / "modules")}
+        spec = MachineSpec(type=kind, **{name: paths[name] for name in names})
+        found = [each.what for each in MACHINES.get(kind).missing(spec)]
+        return [each for each in found if each.startswith("root does not boot what others can change: ")]
+
+    @pytest.fixture(params=["idmapped", "overlayfs", "image"])
+    def shown(self, request: pytest.FixtureRequest, directory: Path, mount: Any) -> Iterator[Path]:
+        """Yield a directory in which all seems to be root's, and that another user can change."""
+        (theirs := directory.parent / "theirs").mkdir()
+        (own := directory.parent / "own").mkdir()
+        with ExitStack() as undo:
+            match request.param:
+                case "idmapped":
+                    self.made(theirs)
+                    proc.run(["chown", "-R", str(NOBODY), str(theirs)])
+                    try:
+                        undo.enter_context(idmapped.mounted(theirs, directory, stored=NOBODY, shown=0))
+                    except OSError as error:
+                        pytest.skip(f"no idmapped mounts here: {error}")
+                case "overlayfs":
+                    self.made(theirs)
+                    os.chown(theirs, NOBODY, NOBODY)
+                    mount("overlay", directory, f"lowerdir={own}:{theirs}")
+                case "image":
+                    image = own / "image"
+                    image.write_bytes(bytes(1 << 20))
+                    proc.run(["mkfs.ext2", "-q", "-F", str(image)])
+                    mount("ext2", directory, "loop", image)
+                    self.made(directory)
+                    os.chown(image, NOBODY, NOBODY)
+            assert {each.stat().st_uid for each in (directory, *directory.rglob("*"))} == {0}
+            yield directory
+
+    @pytest.mark.parametrize("linked", [False, True])
+    def test_on_a_mount_that_others_can_change(
+        self, linked: bool, shown: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        place = shown
+        if linked:
+            (place := shown.parent / "link").symlink_to(shown)
+        for kind in self.KINDS:
+            for named in ("kernel", "modules"):
+                assert self.needs(kind, place, named) != [], (kind, named)
+        monkeypatch.syspath_prepend(place)
+        plugins._installed.cache_clear()
+        try:
+            (plugin,) = plugins.of_group("fslab.odd")
+        finally:
+            plugins._installed.cache_clear()
+        with pytest.raises(PluginError, match="plug-in not loaded: "):
+            plugin.load()
+        assert "odd" not in sys.modules
+
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("what", ["linux", ".", "modules", "modules/modules.dep", "modules/kernel/a.ko"])
+    def test_of_another_user_is_not_booted_although_it_was_planned(
+        self, what: str, kind: str, directory: Path
+    ) -> None:
+        self.made(directory)
+        assert self.needs(kind, directory, "kernel", "modules") == []
+        os.chown(directory / what, NOBODY, -1)
+        spec = MachineSpec(
+            type=kind, kernel=str(directory / "linux"), modules=str(directory / "modules")
+        )
+        machine = MACHINES.get(kind)
+        if machine.missing(spec):
+            pytest.skip(f"no guests of this kind here: {machine.missing(spec)}")
+        boot = Boot(spec=spec, directory=directory, mark=("a", "b"), init=["/bin/true"])
+        with pytest.raises(UnsupportedError, match=f"others can change: .* belongs to user {NOBODY}"):
+            machine.boot(boot)
 
 
 def test_what_root_may_not_look_at_is_not_taken_for_missing(directory: Path) -> None:

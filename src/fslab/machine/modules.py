@@ -3,6 +3,7 @@
 Reads kmod's files modules.alias, modules.builtin, modules.dep and modules.builtin.modinfo. Boots and loads nothing.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -55,6 +56,13 @@ def _text(path: Path) -> str:
         return untrusted_files.read(path, limit_bytes=_MOST_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def files(directory: Path) -> Iterator[Path]:
+    """Yield the lists in a modules directory, and then the modules that modules.dep lists."""
+    yield from directory.glob("modules.*")
+    for line in _text(directory / "modules.dep").splitlines():
+        yield directory / line.partition(":")[0]
 
 
 def newest(root: Path) -> Path | None:

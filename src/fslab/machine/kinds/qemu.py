@@ -13,7 +13,7 @@ from fslab.cell import MachineSpec
 from fslab.errors import GuestError, UnsupportedError
 from fslab.machine import guest, kinds, modules
 from fslab.machine.guest import Disk, Guest
-from fslab.machine.kinds import Boot, Need, _initramfs, _userland
+from fslab.machine.kinds import Boot, Need, _initramfs, _named, _userland
 from fslab.machine.kinds import _qemu_command as command
 from fslab.machine.kinds._qemu_command import Monitor
 from fslab.machine.modules import Kernel
@@ -114,7 +114,7 @@ class Qemu(kinds.Machine):
             )
         if _initramfs.static_busybox() is None:
             needs.append(Need(what="no static busybox is installed", remedy=BUSYBOX.remedy))
-        return (*needs, *_userland.missing())
+        return (*needs, *_named.planned(spec, _modules(spec)), *_userland.missing())
 
     def emulated(self, spec: MachineSpec) -> bool | None:  # noqa: ARG002
         known = command.known_accelerator(tools.find(command.PROGRAM) or "")
@@ -136,7 +136,7 @@ class Qemu(kinds.Machine):
     def boot(self, boot: Boot) -> QemuGuest:
         """Boot a guest with the host's root read-only and ``boot.directory`` shared."""
         spec = boot.spec
-        if needs := self.missing(spec):
+        if needs := (*self.missing(spec), *_named.changeable(spec, _modules(spec))):
             raise UnsupportedError(needs[0].what, where="--on qemu", hint=needs[0].remedy)
         kernel, directory, busybox = _kernel(spec), _modules(spec), _initramfs.static_busybox()
         if kernel is None or directory is None or busybox is None:

@@ -14,7 +14,7 @@ from fslab.cell import MachineSpec
 from fslab.errors import GuestError, UnsupportedError
 from fslab.machine import guest, kinds, modules
 from fslab.machine.guest import Disk, Guest
-from fslab.machine.kinds import Boot, Need, _mconsole, _userland, _xstate
+from fslab.machine.kinds import Boot, Need, _mconsole, _named, _userland, _xstate
 from fslab.machine.modules import Kernel
 from fslab.storage import Drive
 from fslab.system import memory, proc, tools
@@ -123,7 +123,7 @@ class Uml(kinds.Machine):
                     remedy="give a directory that contains modules.dep, or whose subdirectory does",
                 )
             )
-        needs += _userland.missing()
+        needs += (*_named.planned(spec, _modules(spec)), *_userland.missing())
         if tools.find(TASKSET.program) is None:
             needs.append(Need(what="taskset is not installed", remedy=TASKSET.remedy))
         if _xstate.needed() and not _xstate.available():
@@ -146,7 +146,7 @@ class Uml(kinds.Machine):
     def boot(self, boot: Boot) -> UmlGuest:
         """Boot a guest with the host's root read-only and ``boot.directory`` shared."""
         spec = boot.spec
-        if needs := self.missing(spec):
+        if needs := (*self.missing(spec), *_named.changeable(spec, _modules(spec))):
             raise UnsupportedError(needs[0].what, where="--on uml", hint=needs[0].remedy)
         memory_bytes = parse_size(spec.memory or kinds.DEFAULT_MEMORY)
         environment = {boot.mark[0]: boot.mark[1], **variables(boot.directory, memory_bytes)}

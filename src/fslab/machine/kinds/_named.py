@@ -1,0 +1,35 @@
+"""The kernel and modules that a study or a user names: root boots none that another user can change.
+
+A kernel of User-Mode Linux and its modules run in a process of the host, and QEMU shows the host's files to its guest.
+"""
+
+import os
+from functools import cache
+from itertools import chain
+from pathlib import Path
+
+from fslab.cell import MachineSpec
+from fslab.machine import modules
+from fslab.machine.kinds import Need
+from fslab.system import path_owners
+
+
+def changeable(spec: MachineSpec, directory: Path | None) -> tuple[Need, ...]:
+    """Return that another user than root can change what is named, or a module; nothing if nobody can.
+
+    ``directory``: of the modules, None if there are none. For another user than root, this is not asked.
+    """
+    named = [Path(each).expanduser() for each in (spec.kernel, spec.modules) if each is not None]
+    if not named or os.geteuid() != 0:
+        return ()
+    files = chain(named, modules.files(directory) if directory else ())
+    try:
+        found = path_owners.stranger_in(files, groups=path_owners.Groups.WITHOUT_OTHERS)
+        why = found and found[1]
+    except OSError as error:
+        why = f"it is not known who can write to {error.filename} ({error.strerror})"
+    remedy = "use a copy where only root can write, or chown, chmod go-w, setfacl -b"
+    return (Need(what=f"root does not boot what others can change: {why}", remedy=remedy),) if why else ()
+
+
+planned = cache(changeable)  # a plan asks for each stack; who boots one asks again
