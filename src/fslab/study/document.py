@@ -77,7 +77,7 @@ PUBLISHED = f"""\
 {MADE}
 
 What fstests (generic/NUMBER) does for crash consistency before it cuts power, and what `operations: published` of
-[crash tests](crash.md) tries of it. Steps of each: `src/fslab/crash/published_bugs.py`.
+[crash tests](crash.md) tries of it. Steps: `src/fslab/crash/published_bugs.py`.
 """
 
 
@@ -142,7 +142,8 @@ def published() -> str:
         f"| {each.test} | {each.about} | {len(each.sequences) or f'no: {each.lacks}'} |" for each in SCENARIOS
     )
     head = "| test | what must not happen | sequences |\n|---|---|---|"
-    return "\n".join([PUBLISHED, f"{reached} of {len(SCENARIOS)} are reached.\n", head, *rows]) + "\n"
+    told = f"{reached} of {len(SCENARIOS)} are reached; each fault is found where it is imitated.\n"
+    return "\n".join([PUBLISHED, told, head, *rows]) + "\n"
 
 
 def filesystem_options() -> str:
