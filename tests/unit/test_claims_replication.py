@@ -150,10 +150,12 @@ def test_the_conditions_are_those_of_trials_that_ran() -> None:
         made = campaign.with_settings(scale=scale)
         return {one.name: one.here for one in near(records, made)}
 
-    amounts = "scaled; fslab plan s lists each amount"
+    amounts = "scaled; fslab plan STUDY lists each amount"
     assert here([lost, *others]) == {"processors": "1", "memory": "256 MiB", "amounts": amounts}
     assert here([lost]) == {"processors": "64", "memory": "64 GiB", "amounts": amounts}
-    assert here([], 0.25)["amounts"] == "scaled; fslab plan s --scale 0.25 lists each amount"
+    assert here([], 0.25)["amounts"] == "scaled; fslab plan STUDY --scale 0.25 lists each amount"
+    study = study.model_copy(update={"id": "quick"})
+    assert here([])["amounts"] == "scaled; fslab plan quick lists each amount"
     assert here([], 1.0)["amounts"] == "all"
 
 

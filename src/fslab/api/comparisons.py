@@ -20,6 +20,7 @@ from fslab.record import TrialRecord
 from fslab.store import export
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
+from fslab.study import shipped
 from fslab.units import first_of
 
 log = logging.getLogger("fslab.api")
@@ -237,7 +238,9 @@ def fleet_of(
     measured = _measured(store, chosen)
     if not any(trials for _, trials in measured):
         raise StoreError(
-            f"no trial of study '{wanted}'", where=store.path, hint=f"run it: fslab run {wanted}"
+            f"no trial of study '{wanted}'",
+            where=store.path,
+            hint=f"run it: fslab run {shipped.word(wanted)}",
         )
     check_choice(
         chosen[-1], (each for _, trials in measured for each in trials),

@@ -12,6 +12,7 @@ from fslab.machine.surroundings import here
 from fslab.record import TrialRecord
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.campaign import Campaign
+from fslab.study import shipped
 from fslab.study.model import Study
 from fslab.units import format_size
 
@@ -89,4 +90,4 @@ def _amounts(scale: float, study: Study) -> str | None:
     scaled = scale != 1 if given else bool(study.scaled)
     if not scaled:
         return None
-    return f"scaled; fslab plan {study.id}{f' --scale {scale:g}' if given else ''} lists each amount"
+    return f"scaled; fslab plan {shipped.word(study.id)}{f' --scale {scale:g}' if given else ''} lists each amount"

@@ -16,6 +16,11 @@ def ids() -> tuple[str, ...]:
     return tuple(sorted(stem for stem in stems if not stem.endswith(CLAIMS)))
 
 
+def word(study_id: str) -> str:
+    """Return the word of a command that means a study: its id, or STUDY if it is not shipped: it lies in some file."""
+    return study_id if study_id in ids() else "STUDY"
+
+
 def text(study_id: str) -> str:
     """Return the text of a shipped study with its claims. Raises KeyError for an unknown id."""
     if study_id not in ids():
