@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import stat
 import struct
@@ -14,8 +15,8 @@ from pathlib import Path
 
 # include/uapi/linux/fuse.h
 _HEADER, _ANSWER = struct.Struct("=IIQQIIII"), struct.Struct("=IiQ")
-_GETATTR, _STATFS, _INIT = 3, 17, 26
-_ENOENT, _DETACH = 2, 2
+_GETATTR, _STATFS, _GETXATTR, _INIT = 3, 17, 22, 26
+_DETACH = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -51,4 +52,5 @@ def _serve(device: int, owner: int) -> None:
             _, operation, unique, *_ = _HEADER.unpack_from(os.read(device, 1 << 17))
             data = answers.get(operation)
             size = _ANSWER.size + len(data or b"")
-            os.write(device, _ANSWER.pack(size, 0 if data else -_ENOENT, unique) + (data or b""))
+            error = 0 if data else errno.ENODATA if operation == _GETXATTR else errno.ENOENT
+            os.write(device, _ANSWER.pack(size, -error, unique) + (data or b""))

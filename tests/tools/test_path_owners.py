@@ -39,6 +39,7 @@ from fslab.system import files, memory, mounts, path_owners, path_walk, paths, p
 
 NOBODY = 65534
 USERS = 100
+ANY = 0xFFFFFFFF  # in an ACL, the id of what has none
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to others")
 
@@ -94,12 +95,12 @@ def test_where_others_can_write_only_with_the_sticky_bit(above: bool, directory:
     path_owners.check_closed(directory)
 
 
-def acl(place: Path, *entries: tuple[int, int, int]) -> None:
-    """Set a POSIX ACL: the entries of every file, and these. They are tag, permissions and id, sorted by tag."""
-    nobody = 0xFFFFFFFF
-    every = [(0x01, 7, nobody), (0x04, 5, nobody), (0x20, 5, nobody)]
+def acl(place: Path, *entries: tuple[int, int, int], kind: str = "access") -> None:
+    """Set a POSIX ACL: these entries, and those that each ACL must have. They are tag, permissions and id."""
+    every = [(tag, permissions, ANY) for tag, permissions in ((0x01, 7), (0x04, 5), (0x20, 5))]
+    every = [each for each in every if each[0] not in {tag for tag, _, _ in entries}]
     packed = [struct.pack("<HHI", *each) for each in sorted([*every, *entries])]
-    os.setxattr(place, "system.posix_acl_access", struct.pack("<I", 2) + b"".join(packed))
+    os.setxattr(place, f"system.posix_acl_{kind}", struct.pack("<I", 2) + b"".join(packed))
 
 
 @pytest.mark.parametrize("above", [False, True])
@@ -117,11 +118,33 @@ def test_an_acl_decides_who_can_write(
     above: bool, entry: tuple[int, int, int], mask: int, said: str | None, directory: Path
 ) -> None:
     """The mode shows only the mask of an ACL, as the rights of the group."""
-    acl(directory.parent if above else directory, entry, (0x10, mask, 0xFFFFFFFF))
+    acl(directory.parent if above else directory, entry, (0x10, mask, ANY))
     if said is None:
         path_owners.check_closed(directory)
     else:
         assert said in refused(directory)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ((0x02, 7, NOBODY), f"its ACL allows user {NOBODY}"), ((0x08, 2, USERS), f"its ACL allows group {USERS}"),
+        ((0x20, 2, ANY), "its ACL allows all"), ((0x04, 7, ANY), None), ((0x02, 5, NOBODY), None), ((0x02, 7, 0), None),
+    ],
+)  # fmt: skip
+def test_a_default_acl_decides_who_can_write_to_what_is_made(
+    entry: tuple[int, int, int], said: str | None, directory: Path
+) -> None:
+    acl(directory, entry, (0x10, 7, ANY), kind="default")
+    if said is None:
+        path_owners.check_closed(directory)
+        return
+    assert f"write to what is made in {directory}: {said}" in refused(directory)
+    with pytest.raises(UnsafeError, match="by default"):
+        path_owners.check_closed(directory / "new")
+    (made := directory / "made").mkdir(mode=0o777)
+    with pytest.raises(UnsafeError, match="other users can write to"):
+        path_owners.check_closed(made)
 
 
 def test_each_link_on_the_way_counts(directory: Path) -> None:

@@ -11,7 +11,7 @@ import os
 import pwd
 import stat
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from pathlib import Path
@@ -20,10 +20,10 @@ from typing import Self
 from fslab.errors import UnsafeError
 from fslab.system import mount_views, path_walk
 
-_ACL = "system.posix_acl_access"
+_ACL, _DEFAULT_ACL = "system.posix_acl_access", "system.posix_acl_default"
 # A version, then tag, permissions and id of each entry (include/uapi/linux/posix_acl_xattr.h).
 _ACL_HEAD, _ACL_ENTRY = struct.Struct("<I"), struct.Struct("<HHI")
-_USER, _GROUP_OF_FILE, _GROUP, _MASK = 0x02, 0x04, 0x08, 0x10
+_USER, _GROUP_OF_FILE, _GROUP, _MASK, _OTHERS = 0x02, 0x04, 0x08, 0x10, 0x20
 _WRITE = 0o2
 # Accounts in root's group on Fedora, Alpine and others, as which no program runs.
 _OF_ROOT = frozenset({"sync", "shutdown", "halt", "operator"})
@@ -56,15 +56,21 @@ def stranger(
 
 
 def stranger_on_the_way(
-    place: Path, owners: set[int] | None = None, *, sticky: bool = True, groups: Groups = Groups.PRIVATE
+    place: Path,
+    owners: set[int] | None = None,
+    *,
+    sticky: bool = True,
+    heirs: bool = False,
+    groups: Groups = Groups.PRIVATE,
 ) -> str | None:
     """Return who besides ``owners`` can exchange ``place``, what is in it, or what leads to it; None if nobody can.
 
     Links are followed one by one, as the kernel does: each directory that one of them lies in counts. What does not
     exist yet is judged by the directory that it would be made in. ``sticky``: applies to ``place``; it always applies
-    to what is above. OSError if this cannot be determined.
+    to what is above. ``heirs``: whom a default ACL lets write to what is made there counts too. OSError if this cannot
+    be determined.
     """
-    return _Judge.of(owners, groups).stranger_on_the_way(place, sticky=sticky)
+    return _Judge.of(owners, groups).stranger_on_the_way(place, sticky=sticky, heirs=heirs)
 
 
 def stranger_in(
@@ -101,7 +107,7 @@ def check_closed(directory: Path, named_by: str = "path", *, sticky: bool = True
     if os.geteuid() != 0:
         return
     try:
-        why = stranger_on_the_way(directory, sticky=sticky)
+        why = stranger_on_the_way(directory, sticky=sticky, heirs=True)
     except OSError as error:
         why = f"it is not known who can write to {error.filename or directory} ({error.strerror})"
     if why:
@@ -144,7 +150,7 @@ class _Judge:
         finally:
             os.close(descriptor)
 
-    def stranger_on_the_way(self, place: Path, *, sticky: bool) -> str | None:
+    def stranger_on_the_way(self, place: Path, *, sticky: bool, heirs: bool = False) -> str | None:
         why = None
         with contextlib.closing(path_walk.steps(place, existing=True)) as way:
             for step in way:
@@ -152,6 +158,7 @@ class _Judge:
                     if above := self.stranger(step.path, step.descriptor, sticky=True):
                         return above
                     why = None if sticky else self.stranger(step.path, step.descriptor, sticky=False)
+                    why = why or (self._heir(step) if heirs else None)
                 elif step.about.st_uid not in self.safe:
                     return f"the link {step.path} belongs to user {step.about.st_uid}"
         return why
@@ -170,14 +177,30 @@ class _Judge:
         if about.st_mode & stat.S_IWOTH:
             return f"other users can write to {place}"
         for tag, number in _named_writers(descriptor, about):
-            if tag == _USER and number not in safe:
-                return f"other users can write to {place}: its ACL allows user {number}"
-            if tag == _GROUP and not _is_private(number, about, safe):
-                return f"other users can write to {place}: its ACL allows group {number}"
-            if tag == _GROUP_OF_FILE and not _may_write(about.st_gid, self.groups, about, safe):
-                others = ", ".join(sorted(_name(user) for user in _members(about.st_gid) - safe))
-                named = f", which has the members {others}" if others else ""
-                return f"other users can write to {place}: its group is {about.st_gid}{named}"
+            if allowed := self._allowed(tag, number, about):
+                return f"other users can write to {place}: {allowed}"
+        return None
+
+    def _heir(self, step: path_walk.PathStep) -> str | None:
+        """Return whom a default ACL lets write to what is made in a directory. The umask does not apply there."""
+        for tag, number in _writers(_acl(step.descriptor, _DEFAULT_ACL)):
+            owned = tag == _GROUP_OF_FILE and not step.about.st_mode & stat.S_ISGID  # then the group is our own
+            if not owned and (allowed := self._allowed(tag, number, step.about)):
+                return f"other users can write to what is made in {step.path}: {allowed} by default"
+        return None
+
+    def _allowed(self, tag: int, number: int, about: os.stat_result) -> str | None:
+        """Return whom an entry of an ACL allows to write, if they are not trusted."""
+        if tag == _OTHERS:
+            return "its ACL allows all"
+        if tag == _USER and number not in self.safe:
+            return f"its ACL allows user {number}"
+        if tag == _GROUP and not _is_private(number, about, self.safe):
+            return f"its ACL allows group {number}"
+        if tag == _GROUP_OF_FILE and not _may_write(about.st_gid, self.groups, about, self.safe):
+            others = ", ".join(sorted(_name(user) for user in _members(about.st_gid) - self.safe))
+            named = f", which has the members {others}" if others else ""
+            return f"its group is {about.st_gid}{named}"
         return None
 
     def _stranger_below(self, place: Path, descriptor: int, owner: int, *, sticky: bool) -> str | None:
@@ -216,18 +239,24 @@ def _named_writers(descriptor: int, about: os.stat_result) -> Iterator[tuple[int
     """Yield tag and id of each group or named user that can write, by the ACL if there is one, else by the mode."""
     if not about.st_mode & stat.S_IWGRP:  # with an ACL, these bits are its mask
         return
-    entries = _acl(descriptor)
+    entries = _acl(descriptor, _ACL)
     if not entries:
         yield _GROUP_OF_FILE, about.st_gid
+    yield from _writers(entries)
+
+
+def _writers(entries: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield tag and id of each entry of an ACL that allows others than the owner to write."""
     mask = next((permissions for tag, permissions, _ in entries if tag == _MASK), _WRITE)
     for tag, permissions, number in entries:
-        if tag in {_USER, _GROUP_OF_FILE, _GROUP} and permissions & mask & _WRITE:
+        masked = mask if tag in {_USER, _GROUP_OF_FILE, _GROUP} else _WRITE * (tag == _OTHERS)
+        if permissions & masked & _WRITE:
             yield tag, number
 
 
-def _acl(descriptor: int) -> list[tuple[int, int, int]]:
+def _acl(descriptor: int, name: str) -> list[tuple[int, int, int]]:
     try:
-        value = os.getxattr(f"/proc/self/fd/{descriptor}", _ACL)
+        value = os.getxattr(f"/proc/self/fd/{descriptor}", name)
     except OSError as error:
         if error.errno in {errno.ENODATA, errno.EOPNOTSUPP}:
             return []
