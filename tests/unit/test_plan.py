@@ -313,6 +313,15 @@ def test_the_expected_time_is_that_of_all_trials_and_of_writing_the_images() -> 
     assert plan.budget_s == 600.0
 
 
+def test_the_first_study_that_is_shown_takes_about_as_long_as_is_said() -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    study, said = text.partition("```yaml\n")[2].split("```", 1)
+    plan = plan_of(study)
+    assert "4 stacks × 2 workloads, 5 trials each, about ten minutes" in said
+    assert (len({cell.stack_id for cell in plan.cells}), len(plan.cells), plan.trials) == (4, 8, 5)
+    assert 300 < plan.expected_s < 900
+
+
 def test_the_longest_time_is_that_of_the_most_trials() -> None:
     assert plan_of().expected_most_s is None
     plan = plan_of(TEXT, "precision=5%", "max_trials=30")
