@@ -35,7 +35,7 @@ from fslab.machine.kinds import Boot
 from fslab.report.figures import files as figures
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.store.store import Store
-from fslab.system import files, memory, mounts, path_owners, path_walk, paths, proc, syscalls
+from fslab.system import files, memory, mount_views, mounts, path_owners, path_walk, paths, proc, syscalls
 
 NOBODY = 65534
 USERS = 100
@@ -380,6 +380,28 @@ def test_the_files_on_another_user_s_image_are_theirs(directory: Path, mount: An
         UnsafeError, match=f"{directory} is on an image that others can change: {image} belongs"
     ):
         path_owners.check_closed(directory / "new")
+    os.chown(image, 0, 0)
+    image.unlink()
+    with pytest.raises(
+        UnsafeError, match=f"{directory} is on an image that others can change: who can is unknown"
+    ):
+        path_owners.check_closed(directory / "new")
+
+
+def test_the_images_below_volumes_and_parts_of_loop_devices_are_found(tmp_path: Path) -> None:
+    """As of LUKS on a part of an image, which a user can open with udisks."""
+    for name, image in (("loop0", "/a/one"), ("loop1", "/a/two")):
+        (tmp_path / name / "loop").mkdir(parents=True)
+        (tmp_path / name / "loop/backing_file").write_text(f"{image}\n")
+    (part := tmp_path / "loop0/loop0p1").mkdir()
+    (part / "partition").write_text("1\n")
+    for name, below in (("md0", [part, tmp_path / "loop1"]), ("dm-0", [tmp_path / "md0"]), ("sda", [])):
+        (tmp_path / name / "slaves").mkdir(parents=True)
+        for each in below:
+            (tmp_path / name / "slaves" / each.name).symlink_to(each)
+    found = {name: {*mount_views._images(tmp_path / name)} for name in ("dm-0", "loop1", "sda", "none")}
+    both = {Path("/a/one"), Path("/a/two")}
+    assert found == {"dm-0": both, "loop1": {Path("/a/two")}, "sda": set(), "none": set()}
 
 
 @pytest.fixture
@@ -472,9 +494,7 @@ class TestCode:
         self.made(directory)
         assert self.needs(kind, directory, "kernel", "modules") == []
         os.chown(directory / what, NOBODY, -1)
-        spec = MachineSpec(
-            type=kind, kernel=str(directory / "linux"), modules=str(directory / "modules")
-        )
+        spec = MachineSpec(type=kind, kernel=str(directory / "linux"), modules=str(directory / "modules"))
         machine = MACHINES.get(kind)
         if machine.missing(spec):
             pytest.skip(f"no guests of this kind here: {machine.missing(spec)}")

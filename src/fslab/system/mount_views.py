@@ -6,14 +6,16 @@ Judges nothing: ``path_owners`` does.
 import errno
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.system import mountinfo, rights, syscalls, sysfs
 
-_IDMAPPED, _LOOP = b",idmapped", b" /dev/loop"
-_LOOP_DEVICE = re.compile(r"/dev/(loop\d+)(?:p\d+)?")
+_IDMAPPED = b",idmapped"
+_ON_FILES = re.compile(rb" /dev/(?:loop|mapper/|dm-|md)")  # devices that lie on files, also below others
 _MOUNTED_BY = re.compile(rb"\buser_id=(\d+)")
+_DELETED = " (deleted)"  # of a path that the kernel tells
 # Documentation/filesystems/overlayfs.rst: lowerdir is a list. In it and in upperdir, a backslash is before a character
 # that has a meaning, such as the colon between two.
 _LAYER, _MEANT = re.compile(rb"(?:\\.|[^:\\])+"), re.compile(rb"\\(.)")
@@ -23,13 +25,14 @@ _AS_WRITTEN = frozenset({b"lowerdir+", b"datadir+"})
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MountView:
     """A mount of such a kind. ``fuse_user``: the user that mounted a FUSE file system. ``layers``: of an overlayfs,
-    those that are seen in this namespace. ``image``: the file that a loop device lies on."""
+    those that are seen in this namespace. ``images``: the files that its loop devices lie on; none for the root file
+    system: whoever can change that one can change every program."""
 
     mount: mountinfo.Mount
     idmapped: bool
     fuse_user: int | None
     layers: tuple[Path, ...]
-    image: Path | None
+    images: tuple[Path, ...]
 
     def layers_of(self, place: Path) -> list[Path]:
         """Return where ``place`` is in each layer, whether it exists there or not."""
@@ -49,7 +52,7 @@ def of(descriptor: int, mounts: bytes) -> MountView | None:
     """Return the mount of a descriptor; None if it shows what lies below. OSError if it is not known."""
     kind = syscalls.filesystem_type(descriptor)
     layered, served = kind == syscalls.OVERLAYFS_SUPER_MAGIC, kind == syscalls.FUSE_SUPER_MAGIC
-    if not layered and not served and _IDMAPPED not in mounts and _LOOP not in mounts:
+    if not layered and not served and _IDMAPPED not in mounts and not _ON_FILES.search(mounts):
         return None
     about = Path(f"/proc/self/fdinfo/{descriptor}").read_text("ascii").split()
     number = int(about[about.index("mnt_id:") + 1])
@@ -65,14 +68,34 @@ def of(descriptor: int, mounts: bytes) -> MountView | None:
         idmapped="idmapped" in mount.mount_options.split(",") and not rights.in_user_namespace(),
         fuse_user=int(by[1]) if by else None,
         layers=_layers(mount.super_options) if layered else (),
-        image=_image(mount.source),
+        images=() if served or mount.target == Path("/") else tuple(_images(_device(mount))),
     )
 
 
-def _image(source: str) -> Path | None:
-    device = _LOOP_DEVICE.fullmatch(source)
-    file = device and sysfs.text(sysfs.SYS / "class/block" / device[1] / "loop/backing_file")
-    return Path(file) if file else None
+def is_gone(image: Path) -> bool:
+    """Return whether a file was deleted after a loop device was attached to it: then nothing is known of it."""
+    return image.name.endswith(_DELETED) and not os.path.lexists(image)
+
+
+def _device(mount: mountinfo.Mount) -> Path | None:
+    """Return the directory in sysfs of the device of a mount. A file system with a number of its own, as btrfs, has it
+    only by the name of its source."""
+    if not mount.device.startswith("0:"):
+        return sysfs.SYS / "dev/block" / mount.device
+    name = os.path.realpath(mount.source) if mount.source.startswith("/dev/") else ""
+    return sysfs.SYS / "class/block" / name.removeprefix("/dev/") if name.startswith("/dev/") else None
+
+
+def _images(device: Path | None) -> Iterator[Path]:
+    """Yield the files of the loop devices that a device is or lies on: also a part of one, an array or a volume."""
+    if device is None or not device.exists():
+        return
+    whole = device.resolve()
+    whole = whole.parent if (whole / "partition").exists() else whole
+    if file := sysfs.text(whole / "loop/backing_file"):
+        yield Path(file)
+    for below in sysfs.entries(whole / "slaves"):
+        yield from _images(below)
 
 
 def _layers(options: bytes) -> tuple[Path, ...]:

@@ -184,8 +184,9 @@ class _Judge:
     def _heir(self, step: path_walk.PathStep) -> str | None:
         """Return whom a default ACL lets write to what is made in a directory. The umask does not apply there."""
         for tag, number in _writers(_acl(step.descriptor, _DEFAULT_ACL)):
-            owned = tag == _GROUP_OF_FILE and not step.about.st_mode & stat.S_ISGID  # then the group is our own
-            if not owned and (allowed := self._allowed(tag, number, step.about)):
+            # Without the set-group-ID bit, the group of what is made is our own.
+            ours = tag == _GROUP_OF_FILE and not step.about.st_mode & stat.S_ISGID
+            if not ours and (allowed := self._allowed(tag, number, step.about)):
                 return f"other users can write to what is made in {step.path}: {allowed} by default"
         return None
 
@@ -208,9 +209,10 @@ class _Judge:
 
         The server of a FUSE file system decides what it contains; of virtiofs, that is the hypervisor. An idmapped
         mount can show files of another user as root's; those in a user namespace do not count, because container
-        managers mount volumes so. A user who can write to the image of a loop device can make any entry in its file
-        system. A directory of an overlayfs has the owner of its uppermost layer, and entries of all layers; layers
-        that are not seen here are those of a container. OSError if it is not known.
+        managers mount volumes so. A user who can write to the image of a loop device, also one below a volume or an
+        array, can make any entry in its file system; of a deleted image, nothing is known. A directory of an overlayfs
+        has the owner of its uppermost layer, and entries of all layers; layers that are not seen here are those of a
+        container. OSError if it is not known.
         """
         view = mount_views.of(descriptor, self.mounts)
         if view is None or view.mount.number in self.through:
@@ -220,8 +222,10 @@ class _Judge:
         if view.idmapped and owner == 0:
             return f"{place} is on an idmapped mount, with files of other users"
         below = replace(self, through=self.through | {view.mount.number})
-        if view.image is not None and (why := below.stranger_on_the_way(view.image, sticky=True)):
-            return f"{place} is on an image that others can change: {why}"
+        for image in view.images:
+            why = below.stranger_on_the_way(image, sticky=True)
+            if why := "who can is unknown" if mount_views.is_gone(image) else why:
+                return f"{place} is on an image that others can change: {why}"
         for layer in view.layers_of(place):
             if why := below.stranger_on_the_way(layer, sticky=sticky):
                 return f"{place} is on an overlayfs with a layer that others can change: {why}"
