@@ -255,6 +255,19 @@ def test_a_fact_that_goes_with_the_ratio_is_a_coincidence() -> None:
     assert told(six()).rows[0].coincides == ()
 
 
+def test_the_kernel_of_trials_in_guests_is_that_of_the_guests() -> None:
+    """The hosts have two kernels, with which the ratio seems to go; the guests have one."""
+    measured = []
+    for number in range(8):
+        late = number > 3
+        made, records = campaign(f"m{number}", 1.2 + number / 100 + late / 2, kernel=("6.1", "6.12")[late])
+        guest = Provenance(machine={"machine": "uml", "kernel": "6.18", "host": made.machine})
+        measured.append((made, [each.model_copy(update={"provenance": guest}) for each in records]))
+    found = told(measured)
+    assert found.rows[0].coincides == ()
+    assert {machine.kernel for machine in found.machines} == {"6.18"}
+
+
 def test_the_model_of_a_disk_is_a_fact() -> None:
     measured = [
         campaign(f"m{number}", 1.2 + number / 100 + (number > 3) / 2, disk="AB"[number > 3])

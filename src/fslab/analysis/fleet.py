@@ -97,10 +97,12 @@ def fleet(
 
 
 def _shown(machine: Machine) -> FleetMachine:
-    facts = machine.campaigns[-1].machine
-    kernel, cpu = (None if facts.get(key) is None else str(facts[key]) for key in ("kernel", "cpu"))
+    cpu = machine.campaigns[-1].machine.get("cpu")
     return FleetMachine(
-        name=machine.name, campaigns=tuple(each.id for each in machine.campaigns), kernel=kernel, cpu=cpu
+        name=machine.name,
+        campaigns=tuple(each.id for each in machine.campaigns),
+        kernel=", ".join(machine.kernels) or None,
+        cpu=None if cpu is None else str(cpu),
     )
 
 

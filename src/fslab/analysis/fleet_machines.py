@@ -1,7 +1,7 @@
 """The machines on which campaigns of one study ran, and their trials, independent of the path of a disk. Pure."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,23 +28,26 @@ class Machine:
     trials: list[dict[str, list[TrialRecord]]] = field(default_factory=list)
 
     @property
-    def facts(self) -> Mapping[str, Any]:
-        """The facts that are the same in all campaigns of the machine."""
-        first, *others = (campaign.machine for campaign in self.campaigns)
-        return {
-            name: value for name, value in first.items() if all(other.get(name) == value for other in others)
-        }
+    def kernels(self) -> tuple[str, ...]:
+        """The kernels of the newest campaign's trials, which may have run in guests."""
+        ran = (trial.provenance.machine for trials in self.trials[-1].values() for trial in trials)
+        return tuple(sorted({str(facts["kernel"]) for facts in ran if facts.get("kernel") is not None}))
 
     def facts_with(self, wanted: Sequence[str]) -> dict[str, Any]:
-        """Return the facts, and what describes the devices of the cells with these identities (``device.model``)."""
-        devices = [
-            trial.provenance.device
-            for trials in self.trials
+        """Return the facts of the trials of the cells with these identities, and what describes their devices
+        (``device.model``). A fact that a guest does not have is that of its host, and one that is not the same in all
+        of them is left out."""
+        found = [
+            (campaign.machine | trial.provenance.machine, trial.provenance.device)
+            for campaign, trials in zip(self.campaigns, self.trials, strict=True)
             for name in wanted
             for trial in trials.get(name, ())
-            if trial.provenance.device
         ]
-        return {**self.facts, **differences.of_devices(devices)}
+        first, *others = (facts for facts, _ in found) if found else ({},)
+        same = {
+            name: value for name, value in first.items() if all(other.get(name) == value for other in others)
+        }
+        return {**same, **differences.of_devices([device for _, device in found if device])}
 
     @property
     def measured(self) -> set[str]:
