@@ -180,29 +180,29 @@ def test_a_plan_tells_how_near_the_machine_is_to_the_publication() -> None:
 
 def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
     records = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), [*noisy(200.0)[:3], None])]
-    found = replication_table.result_of(made(), records)
+    found = replication_table.result_of(made(), [records])
     assert (found.claims, found.replicated, found.contradicted) == (3, 1, 0)
     assert (found.open, found.tested) == (1, 2)
     assert (found.trials, found.with_warnings) == (8, 1)
-    line = "| [s](s.md) | 2026-11-20 | 2 | 2 of 3 | 1 | 0 | 0 | 1 | 0 | 8 | 1 | 0 % |"
+    line = "| [s](s.md) | 2026-11-20 | 3 | 2 of 3 | 1 | 0 | 0 | 1 | 0 | 8 | 1 | 0 % |"
     assert line in list(replication_table.index([found]))
 
 
 def test_trials_that_cannot_run_here_are_no_warnings() -> None:
     ran = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), [*noisy(200.0)[:3], None])]
     one = trials(cell("btrfs"), [None])[0].model_copy(update={"status": Status.UNSUPPORTED})
-    found = replication_table.result_of(made(), [*ran, one])
+    found = replication_table.result_of(made(), [[*ran, one]])
     assert (found.trials, found.with_warnings, found.impossible) == (8, 1, 1)
     words = replication_table.effort_words(found)
     assert words.startswith("8 trials in ")
     assert ", 1 of them failed" in words
     assert words.endswith("; 1 trial cannot run here")
-    assert "cannot run" not in replication_table.effort_words(replication_table.result_of(made(), ran))
+    assert "cannot run" not in replication_table.effort_words(replication_table.result_of(made(), [ran]))
 
 
 def test_studies_without_a_new_page_keep_their_lines() -> None:
     records = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), steady(200.0))]
-    found = replication_table.result_of(made(), records)
+    found = replication_table.result_of(made(), [records])
     both = "\n".join(replication_table.index([found, found.model_copy(update={"study": "r"})]))
     stale = both.replace("| [s](s.md) | 2026", "| [s](s.md) | 1999")
     assert "\n".join(replication_table.index([found], stale)) == both
@@ -214,9 +214,9 @@ def test_studies_without_a_new_page_keep_their_lines() -> None:
 
 
 def test_the_rules_of_earlier_pages_are_told_as_long_as_there_is_one() -> None:
-    found = replication_table.result_of(made(), trials(cell("ext4"), steady(100.0)))
+    found = replication_table.result_of(made(), [trials(cell("ext4"), steady(100.0))])
     both = "\n".join(replication_table.index([found, found.model_copy(update={"study": "r"})]))
-    mixed = both.replace("| [r](r.md) | 2026-11-20 | 2 |", "| [r](r.md) | 2025-01-01 | 1 |")
+    mixed = both.replace("| [r](r.md) | 2026-11-20 | 3 |", "| [r](r.md) | 2025-01-01 | 1 |")
     told = "\n".join(replication_table.index([found], mixed))
     assert "| [r](r.md) | 2025-01-01 | 1 |" in told
     assert "\nRules 1: evaluated before claims had requirements: many" in told

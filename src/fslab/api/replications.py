@@ -55,8 +55,8 @@ def replication_of(campaign: Campaign, store: Store, *, alone: bool = False) -> 
         raise UsageError(
             f"the study '{study.id}' has no claims", where=campaign.id, hint="name a study with claims"
         )
-    records = store.trials(campaign.id)
-    result = replication_table.result_of(verdicts, records)
+    runs = [store.trials(each) for each in (*verdicts.runs, campaign.id)]
+    result = replication_table.result_of(verdicts, runs)
     page = ReplicationPage(
         study=study.id, title=study.title, source=study.source, campaign=campaign.id,
         measured=verdicts.conditions or "", rows=replication.rows_of(verdicts),

@@ -12,11 +12,13 @@ from fslab.record import TrialRecord
 from fslab.units import counted, format_duration
 
 # The rules by which verdicts are given: another number when they come to mean something else.
-RULES = 2
+RULES = 3
 _EARLIER = {
     1: "before claims had requirements: many of these verdicts, above all *contradicted*, would be *not tested here*, "
     "because a guest's CPU or the page cache bounded the figures. Verdicts that hold only if trials are independent "
-    "counted; they are open now."
+    "counted; they are open now.",
+    2: "by the median of a rate: some claims that are *not tested here*, because a rate is not the printed one, would "
+    "be tested by its interval.",
 }  # fmt: skip
 
 
@@ -39,8 +41,9 @@ class StudyResult(Frozen):
     measured: float | None
 
 
-def result_of(verdicts: Verdicts, records: Sequence[TrialRecord]) -> StudyResult:
-    """Return a campaign's numbers of claims by verdict, its trials and its time."""
+def result_of(verdicts: Verdicts, runs: Sequence[Sequence[TrialRecord]]) -> StudyResult:
+    """Return the numbers of claims by verdict, and the trials and the time of all ``runs``."""
+    records = [record for run in runs for record in run]
     answers = [claim.measured for claim in verdicts.claims if claim.measured is not None]
     of = [answer.verdict for answer in answers]
     ran = [record for record in records if not is_impossible(record)]
@@ -50,7 +53,7 @@ def result_of(verdicts: Verdicts, records: Sequence[TrialRecord]) -> StudyResult
         claims=len(answers), tested=verdicts.tested,
         replicated=sum(verdict in UPHELD for verdict in of), no_longer=of.count(ClaimVerdict.NO_LONGER),
         contradicted=sum(verdict in FAILED for verdict in of), open=of.count(ClaimVerdict.OPEN),
-        minutes=wall_s(records) / 60, trials=len(ran), impossible=len(records) - len(ran),
+        minutes=sum(map(wall_s, runs)) / 60, trials=len(ran), impossible=len(records) - len(ran),
         with_warnings=len(ran) - len(usable) + sum(map(has_warnings, usable)), measured=measured_share(records),
     )  # fmt: skip
 
