@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ from fslab.study.model import Study
 from fslab.study.printed import printed_figures
 from fslab.units import counted, parse_size
 from fslab.workloads import parsed_if_known
+
+OTHER_RUNS = 9  # ten runs show what changes between runs well enough, and are read in seconds
 
 
 def verdicts(target: str, url: str | None = None, *, published_only: bool = False) -> Verdicts:
@@ -82,18 +85,20 @@ def judged_study(campaign: Campaign, store: Store, runs: Sequence[Campaign] = ()
 
 
 def runs_like(campaign: Campaign, store: Store) -> list[Campaign]:
-    """Return the other campaigns that measured the same cells where no decisive fact was another one, oldest first."""
+    """Return the other campaigns that measured the same cells where no decisive fact was another one, oldest first; at
+    most the newest ``OTHER_RUNS``."""
     cells = {cell.id for cell in campaign.cells}
     here = _circumstances(campaign, store)
-    return [
+    alike = (
         other
-        for other in store.campaigns(campaign.study_id)
+        for other in reversed(store.campaigns(campaign.study_id))
         if other.id != campaign.id
         and {cell.id for cell in other.cells} == cells
         and not any(
             each.decisive and each.known for each in facts.differing(here, _circumstances(other, store))
         )
-    ]
+    )
+    return [*islice(alike, OTHER_RUNS)][::-1]
 
 
 def _circumstances(campaign: Campaign, store: Store) -> Circumstances:
