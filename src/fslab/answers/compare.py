@@ -10,7 +10,6 @@ from math import log
 
 from fslab.answers.model import INDEPENDENCE_LEAST, Answer, Counted, Interval, Verdict
 from fslab.stats import Reason
-from fslab.stats.all_pairs import most_true
 from fslab.stats.counts import compare_counts
 from fslab.stats.goal import (
     Goal,
@@ -22,14 +21,8 @@ from fslab.stats.goal import (
     trials_to_detect,
 )
 from fslab.stats.interval import median
-from fslab.stats.multiple_testing import benjamini_hochberg, holm
-from fslab.stats.noise_prior import (
-    CommonCorrelation,
-    NoisePrior,
-    fit_correlation,
-    fit_noise,
-    of_two_campaigns,
-)
+from fslab.stats.multiple_testing import benjamini_hochberg, holm, most_true
+from fslab.stats.noise_prior import CommonCorrelation, NoisePrior, of_two_campaigns
 from fslab.stats.paired import compare_blocks, in_order
 from fslab.stats.rank_sum import compare_ratio
 from fslab.stats.ratio_estimate import (
@@ -146,6 +139,20 @@ def estimate_figure(values: Values, *, looks: Looks | None, coverage: float, blo
         return estimate_median([*values.values()], coverage=coverage)
     level = replace(looks, coverage=coverage).coverage_at(blocks or len(values))
     return replace(estimate_median([*values.values()], coverage=level), coverage=coverage)
+
+
+def fit_correlation(cells: Sequence[Values]) -> CommonCorrelation | None:
+    """Call :func:`fslab.stats.autocorrelation.of_cells`, and import numpy only now."""
+    from fslab.stats.autocorrelation import of_cells  # noqa: PLC0415 - numpy
+
+    return of_cells(cells)
+
+
+def fit_noise(workloads: Sequence[Sequence[Values]]) -> NoisePrior | None:
+    """Call :func:`fslab.stats.moderation.fit`, and import numpy only now."""
+    from fslab.stats.moderation import fit  # noqa: PLC0415 - numpy
+
+    return fit(workloads)
 
 
 def unfit(values: Sequence[float]) -> Reason | None:

@@ -31,7 +31,7 @@ def run(
 ) -> None:
     """Assign the study that was read from ``path``, wait, and show the results of all machines. Exit status 6 if no
     machine has a trial."""
-    from fslab.fleet import starting, watching
+    from fslab.fleet import starting
     from fslab.store.fleet import FleetStore
 
     with open_store(store, create=True) as opened:
@@ -48,7 +48,7 @@ def run(
             return
         say(f"run {started} on {counted(len(made), 'machine')}; Ctrl-C cancels it", err=True)
         try:
-            ended = watching.watch(
+            ended = starting.watch(
                 fleet,
                 started,
                 lambda changed: None if as_json else fleet_status.show(changed),

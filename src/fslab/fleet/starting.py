@@ -1,10 +1,11 @@
-"""Makes assignments of a study, one for each machine that runs it. Stores nothing.
+"""Makes assignments of a study, one for each machine that runs it, and waits for their ends. Stores nothing.
 
 *each*: every machine runs the whole study. *spread*: the workloads are divided among the machines. Cells that are
 compared with each other (all stacks of a workload, and all workloads of one claim) stay on one machine.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,12 +15,20 @@ from fslab.campaign import trial_loop
 from fslab.cell import Cell
 from fslab.claims.pending import cells_of, joined
 from fslab.errors import UnsupportedError, UsageError
+from fslab.fleet.patience import patiently
 from fslab.plan.expand import expand
 from fslab.store.fleet import FleetStore
-from fslab.store.fleet_values import AssignedStudy, Assignment, FleetSchedule, MemberMachine
+from fslab.store.fleet_values import (
+    AssignedStudy,
+    Assignment,
+    AssignmentSummary,
+    FleetSchedule,
+    MemberMachine,
+)
 from fslab.study.load import load_text
 from fslab.study.model import Study
 
+LOOK_S = 2.0  # between two looks at a run
 LONGEST_NAME = 63  # same as for a machine: a campaign's name contains both, and has at most 128 characters
 
 
@@ -132,3 +141,22 @@ def _groups(study: Study, cells: Sequence[Cell]) -> list[list[Cell]]:
         about = cells_of([claim], cells, None)
         groups.append(frozenset(cell.workload.name for cell in cells if cell.id in about))
     return [[cell for cell in cells if cell.workload.name in names] for names in joined(groups)]
+
+
+def watch(
+    fleet: FleetStore,
+    run: str,
+    show: Callable[[list[AssignmentSummary]], object],
+    tell: Callable[[str], object],
+) -> list[AssignmentSummary]:
+    """Wait until all assignments of a run are final, and return them. ``show`` gets those that changed since its last
+    call."""
+    known: dict[str, AssignmentSummary] = {}
+    while True:
+        now = patiently(lambda: fleet.summaries(run=run), tell)
+        if changed := [each for each in now if known.get(each.campaign) != each]:
+            show(changed)
+        known = {each.campaign: each for each in now}
+        if all(each.status.is_final for each in now):
+            return now
+        time.sleep(LOOK_S)

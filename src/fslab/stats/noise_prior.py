@@ -1,9 +1,9 @@
 """The noise of a comparison as the other cells of its campaign suggest it; ``moderation`` computes with it.
 
-Pure. Must not import numpy at the top: most commands compare nothing.
+Values only; must not import numpy: most commands compare nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 KNOWN_LEAST = 50  # values of all cells that show an autocorrelation of 0.5
@@ -68,17 +68,3 @@ def of_two_campaigns(one: CommonCorrelation | None, other: CommonCorrelation | N
     """Return the prior of a comparison without common blocks, of which only the autocorrelation of each side is
     known."""
     return NoisePrior(variance=1.0, freedom=0.0, most=0.0, alone=(one, other))
-
-
-def fit_correlation(cells: Sequence[Mapping[int, float]]) -> CommonCorrelation | None:
-    """Call :func:`fslab.stats.autocorrelation.of_cells`, and import numpy only now."""
-    from fslab.stats.autocorrelation import of_cells
-
-    return of_cells(cells)
-
-
-def fit_noise(workloads: Sequence[Sequence[Mapping[int, float]]]) -> NoisePrior | None:
-    """Call :func:`fslab.stats.moderation.fit`, and import numpy only now."""
-    from fslab.stats.moderation import fit
-
-    return fit(workloads)

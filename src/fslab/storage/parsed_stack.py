@@ -6,22 +6,50 @@ Pure. The plan prints these command lines, ``stack.py`` runs them.
 import json
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from fslab.cell import Geometry, StackSpec
-from fslab.storage import Stripe
+from fslab.storage import StackDevice, Stripe, Workspace
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem, JournalElsewhere
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import Layout, LayoutOptions, LayoutPlan
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import Medium, MediumOptions, MediumPlan
-from fslab.storage.served_stripe import ServedStripe
 
 SERVED = "the disk server stripes: md and LVM themselves are not part of it, and not tested"
+
+
+class _ServedStripe(Layout[LayoutOptions]):
+    """A layout whose stripe the medium makes itself (``Medium.striped``), with the layout's name and options: one
+    device, without modules and tools."""
+
+    summary = "a stripe that the medium makes"
+
+    def __init__(self, layout: Layout[Any]) -> None:
+        self.name, self._layout = layout.name, layout
+
+    def disks(self, options: LayoutOptions) -> int:  # noqa: ARG002
+        return 1
+
+    def usable_bytes(self, options: LayoutOptions, disk_bytes: int) -> int:  # noqa: ARG002
+        return disk_bytes
+
+    def plan(self, options: LayoutOptions, devices: Sequence[str], campaign: str) -> LayoutPlan:  # noqa: ARG002
+        (device,) = devices
+        return LayoutPlan(device=device, stripe=self._layout.striping(options))
+
+    def assemble(
+        self, options: LayoutOptions, devices: Sequence[StackDevice], workspace: Workspace, undo: ExitStack,  # noqa: ARG002
+        *, make: bool, keep: bool,  # noqa: ARG002
+    ) -> StackDevice:  # fmt: skip
+        (device,) = devices
+        told = {"layout": self.name, **options.model_dump(), "striped_by": "medium"}
+        return replace(device, facts={**device.facts, **told})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -207,7 +235,7 @@ def parsed_stack(spec: StackSpec) -> ParsedStack:
     array = parsed.array()
     if array is None:
         raise ValueError(f"medium '{medium.name}' cannot make the stripe of layout '{layout.name}'")
-    return replace(parsed, medium_options=array, layout=ServedStripe(layout))
+    return replace(parsed, medium_options=array, layout=_ServedStripe(layout))
 
 
 def served(spec: StackSpec) -> StackSpec:
