@@ -347,11 +347,12 @@ def _false(own: list[list[Floats]], group: Sequence[int], blocks: int, looks: Lo
     prior = prior and prior.times(2)
     samples = [
         Sample(
-            stack=str(number), spec=StackSpec(name=str(number), medium=MEMORY),
+            stack=str(number),
+            spec=StackSpec(name=str(number), medium=MEMORY),
             values={block: exp(log) for block, log in one.items()},
         )
         for number, one in enumerate(logs[0])
-    ]  # fmt: skip
+    ]
     row = row_answers(
         samples, Direction.HIGHER, unit=Unit.IOPS, coverage=0.95, looks=looks, prior=lambda *_: prior
     )

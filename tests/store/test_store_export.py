@@ -34,8 +34,9 @@ STARTED = datetime(2026, 11, 20, 21, 49, 7, tzinfo=UTC)
 MEDIUM = MediumSpec(name="memory", type="ram", options={"size": "1g"})
 CELL = made.cell(
     made.spec("xfs", name="xfs-tuned", medium=MEDIUM, mount_options="noatime,logbufs=8"),
-    parameters={"rw": "randwrite", "iodepth": 32}, name="rand-write",
-)  # fmt: skip
+    parameters={"rw": "randwrite", "iodepth": 32},
+    name="rand-write",
+)
 USABLE = trial(
     0, CELL, key=TrialKey(campaign="c1", block=0, seed=7), started=STARTED, duration_s=2.5,
     metrics={

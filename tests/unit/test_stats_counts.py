@@ -163,8 +163,9 @@ def test_a_loss_of_which_some_are_zero_ends_with_the_largest() -> None:
     assert verdict_words(row.answers[2], Unit.NANOSECONDS) == told
     nothing = row_answers(
         [dataclasses.replace(each, values=dict.fromkeys(each.values, 0.0)) for each in samples],
-        Direction.LOWER, unit=Unit.NANOSECONDS,
-    )  # fmt: skip
+        Direction.LOWER,
+        unit=Unit.NANOSECONDS,
+    )
     assert {each.verdict for each in nothing.answers} == {Verdict.NONE_SEEN}
     upwards = row_answers(samples, Direction.NEITHER, unit=Unit.NANOSECONDS)
     assert upwards.answers[1].verdict is Verdict.NO_RATIO, "nothing is lost"

@@ -47,9 +47,10 @@ class PgbenchLoad(Load):
 
     laid_out = frozenset({"scale", "shared_buffers", "max_wal_size"})
     test: Literal["tpcb-like", "simple-update", "select-only"] = Field(
-        "tpcb-like", description="the transactions, by pgbench's names: three updates, a read and an insert; one less "
-        "update; or one read"
-    )  # fmt: skip
+        "tpcb-like",
+        description="the transactions, by pgbench's names: three updates, a read and an insert; one less "
+        "update; or one read",
+    )
     scale: int = Field(
         10, ge=1, le=100_000, description="size of the tables in units of 16 MB (100,000 accounts)"
     )

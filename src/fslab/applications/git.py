@@ -20,7 +20,7 @@ from fslab.applications import (
     Settings,
     repeated,
     setting,
-)  # fmt: skip
+)
 from fslab.applications import _obeyed as obeyed
 from fslab.errors import ToolFailedError, UnsupportedError
 from fslab.storage.promises import Promise, Promises

@@ -27,7 +27,7 @@ from fslab.applications import (
     RecoveredData,
     Settings,
     setting,
-)  # fmt: skip
+)
 from fslab.storage.promises import Promise, Promises
 from fslab.units import SomeSize
 
