@@ -20,8 +20,6 @@ from fslab.names import shown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rich.console import Console
-
     from fslab.store.store import Store
     from fslab.study.model import Study
 
