@@ -164,7 +164,7 @@ def level_words(verdicts: Verdicts) -> str:
 def _runs(verdicts: Verdicts) -> str:
     """Return what the intervals contain of what changes between runs."""
     if verdicts.between is None:
-        return "of one run: what changes from run to run is not in the intervals"
+        return "of one run: what changes from run to run is not in the intervals (a further run shows it)"
     one, whole = (f"{share * 100:.0f} %" for share in (verdicts.between.changes, verdicts.between.shifts))
     return (
         f"of {len(verdicts.runs) + 1} runs: the intervals contain what changes from run to run, beyond the noise of "
