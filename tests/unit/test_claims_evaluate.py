@@ -223,6 +223,19 @@ def test_a_gain_is_judged_by_block() -> None:
     assert [finding.low, finding.high] == pytest.approx([1.5 * exp(-HALF), 1.5 * exp(HALF)], rel=1e-5)
 
 
+def test_a_gain_of_equal_quotients_has_no_interval() -> None:
+    """Their spread shows nothing, and the two products are no independent samples."""
+    values = [
+        (cell("xfs", "w[numjobs=1]", numjobs=1), [100.0] * 3),
+        (cell("xfs", "w[numjobs=4]", numjobs=4), [300.0, 330.0, 363.0]),
+        (cell("ext4", "w[numjobs=1]", numjobs=1), [50.0] * 3),
+        (cell("ext4", "w[numjobs=4]", numjobs=4), [100.0, 110.0, 121.0]),
+    ]
+    found = answer(claim("xfs gains more than ext4 from numjobs=1 to numjobs=4"), values)
+    (finding,) = found.findings
+    assert (finding.low, finding.high, found.verdict) == (None, None, ClaimVerdict.OPEN)
+
+
 def test_an_overall_ratio_is_the_geometric_mean() -> None:
     values = [
         (cell("ext4", "a"), steady(100.0)),

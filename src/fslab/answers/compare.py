@@ -27,7 +27,6 @@ from fslab.stats.paired import compare_blocks, in_order
 from fslab.stats.rank_sum import compare_ratio
 from fslab.stats.ratio_estimate import (
     PAIRS_LEAST,
-    ComparisonMethod,
     RatioEstimate,
     invalid_samples,
     no_ratio,
@@ -38,7 +37,7 @@ from fslab.stopping_rule import MARGIN
 from fslab.units import Direction, Unit
 
 __all__ = [
-    "COVERAGE", "PAIRS_LEAST", "CommonCorrelation", "Estimate", "Goal", "Looks", "Method", "NoisePrior", "Question",
+    "COVERAGE", "PAIRS_LEAST", "CommonCorrelation", "Estimate", "Goal", "Looks", "NoisePrior", "Question",
     "Values", "answer", "estimate", "estimate_figure", "false_discoveries", "fit_correlation", "fit_noise",
     "further_from", "most_forecast", "of_two_campaigns", "read_as_counts", "size_until", "trials_to_detect", "unfit",
     "without",
@@ -48,7 +47,6 @@ COVERAGE = 0.95
 
 Values = Mapping[int, float]
 Estimate = RatioEstimate
-Method = ComparisonMethod
 false_discoveries = benjamini_hochberg
 
 

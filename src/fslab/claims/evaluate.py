@@ -17,7 +17,6 @@ from fslab.answers.compare import (
     PAIRS_LEAST,
     Estimate,
     Looks,
-    Method,
     NoisePrior,
     Question,
     Values,
@@ -27,6 +26,7 @@ from fslab.answers.compare import (
     unfit,
     without,
 )
+from fslab.answers.model import UNPAIRED
 from fslab.answers.runs import NO_SPREAD, RunSpread, over_runs
 from fslab.claims import verdict as verdicts
 from fslab.claims.effort import effort_of
@@ -253,8 +253,8 @@ class Evaluator:
         if has_zeros:
             return self._median(over, coverage, looked)
         found = self._compare(over, under, coverage, prior, looked)
-        # The denominator is not an independent sample here, so an interval from ranks of both would be invalid.
-        unpaired = found.method is Method.RANK_SUM
+        # The denominator is not an independent sample here, so an interval from all pairs would be invalid.
+        unpaired = found.method in UNPAIRED
         return dataclasses.replace(found, interval=None, reason=Reason.TOO_FEW_SAMPLES) if unpaired else found
 
     def _compare(
