@@ -43,11 +43,13 @@ HEAD = [
     "CoV", "AR", "trials each", "campaigns shift by", "fails without a change %", "the same, any difference %",
     "lines left unsure %", "one line slower by 7 % found %", "10 %", "15 %",
 ]  # fmt: skip
-# CoV, autocorrelation from trial to trial, trials, shift.
+# CoV, autocorrelation from trial to trial, trials, shift; noise of the first campaign ÷ that of the second, share of
+# the lines with autocorrelation.
 CASES = (
-    (0.02, 0.0, 5, 0.0), (0.02, 0.0, 8, 0.0), (0.05, 0.0, 8, 0.0), (0.1, 0.0, 8, 0.0), (0.02, 0.0, 8, 0.02),
-    (0.02, 0.0, 20, 0.02), (0.02, 0.3, 8, 0.0), (0.02, 0.3, 20, 0.0), (0.02, 0.5, 5, 0.0), (0.02, 0.5, 8, 0.0),
-    (0.02, 0.5, 12, 0.0), (0.02, 0.5, 20, 0.0), (0.02, 0.5, 40, 0.0),
+    (0.02, 0.0, 5, 0.0, 1, 1.0), (0.02, 0.0, 8, 0.0, 1, 1.0), (0.05, 0.0, 8, 0.0, 1, 1.0), (0.1, 0.0, 8, 0.0, 1, 1.0),
+    (0.02, 0.0, 8, 0.0, 5, 1.0), (0.02, 0.0, 8, 0.02, 1, 1.0), (0.02, 0.0, 20, 0.02, 1, 1.0), (0.02, 0.3, 8, 0.0, 1, 1.0),
+    (0.02, 0.3, 20, 0.0, 1, 1.0), (0.02, 0.5, 5, 0.0, 1, 1.0), (0.02, 0.5, 8, 0.0, 1, 1.0), (0.02, 0.5, 12, 0.0, 1, 1.0),
+    (0.02, 0.5, 20, 0.0, 1, 1.0), (0.02, 0.5, 40, 0.0, 1, 1.0), (0.02, 0.5, 8, 0.0, 1, 0.5), (0.02, 0.5, 12, 0.0, 1, 0.5),
 )  # fmt: skip
 
 
@@ -60,21 +62,22 @@ def series(rng: random.Random, trials: int, scatter: float, along: float) -> lis
 
 
 def compared(
-    slowdown: float, *, trials: int, scatter: float, seed: int, shift: float = 0.0, along: float = 0.0
-) -> CampaignComparison:
+    slowdown: float, *, trials: int, scatter: float, seed: int, shift: float = 0.0, along: float = 0.0,
+    louder: float = 1.0, correlated: float = 1.0,
+) -> CampaignComparison:  # fmt: skip
     """Return the comparison of log-normal figures of two campaigns; in the second, the first line is slower.
 
-    ``scatter``: standard deviation of the logarithm of a figure. ``shift``: that of a factor common to all figures of a
-    campaign. ``along``: autocorrelation from trial to trial.
+    ``scatter``: standard deviation of the logarithm of a figure; in the first campaign ``louder`` times that.
+    ``shift``: that of a factor common to all figures of a campaign. ``along``: autocorrelation from trial to trial, of
+    the share ``correlated`` of the lines, from the last one on.
     """
     rng, asked = random.Random(seed), []
     base = [rng.gauss(0, shift) if shift else 0.0 for _ in "AB"]
     logs: tuple[list[dict[int, float]], list[dict[int, float]]] = [], []
-    for _ in range(LINES):
-        for side, own in enumerate(logs):
-            own.append(
-                {block: base[side] + value for block, value in enumerate(series(rng, trials, scatter, along))}
-            )
+    for line in range(LINES):
+        rho = along if line >= LINES * (1 - correlated) else 0.0
+        for own, level, noise in zip(logs, base, (louder * scatter, scatter), strict=True):
+            own.append({block: level + value for block, value in enumerate(series(rng, trials, noise, rho))})
     prior = of_two_campaigns(*map(fit_correlation, logs))
     for number, both in enumerate(zip(*logs, strict=True)):
         of = Cell(
@@ -116,8 +119,13 @@ def share(slowdown: float, *, runs: int, **data: float) -> float:
     return sum(any(not slowdown or each.workload == "w0" for each in found) for found in fails) / runs
 
 
-def row(scatter: float, along: float, trials: int, shift: float, runs: int) -> list[str]:
-    data = {"trials": trials, "scatter": scatter, "shift": shift, "along": along}
+def row(
+    scatter: float, along: float, trials: int, shift: float, louder: float, correlated: float, runs: int
+) -> list[str]:
+    data = {
+        "trials": trials, "scatter": scatter, "shift": shift, "along": along, "louder": louder,
+        "correlated": correlated,
+    }  # fmt: skip
     same = [compared(0.0, seed=seed, **data) for seed in range(runs)]  # type: ignore[arg-type]
     slower = [gate.judge(each, slower=LIMIT, different=False) for each in same]
     different = [gate.judge(each, slower=None, different=True) for each in same]
@@ -128,8 +136,8 @@ def row(scatter: float, along: float, trials: int, shift: float, runs: int) -> l
         *(share(slowdown, runs=runs, **data) for slowdown in (0.07, 0.1, 0.15)),
     ]
     return [
-        f"{100 * scatter:g} %",
-        f"{along:g}",
+        f"{100 * louder * scatter:g} and {100 * scatter:g} %" if louder != 1 else f"{100 * scatter:g} %",
+        f"{along:g}" + (" in half the lines" if correlated != 1 else ""),
         str(trials),
         f"{100 * shift:g} %",
         *(f"{100 * one:.0f}" for one in shares),

@@ -5,9 +5,11 @@ test, but not its critical values and not the interval.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
-from math import comb, exp, hypot, isfinite, log, sqrt
-from statistics import fmean
+from math import comb, exp, hypot, isfinite, log
+from statistics import median
+from typing import NamedTuple
 
 from fslab.stats import Reason
 from fslab.stats.interval import Interval, of_logarithms
@@ -24,64 +26,51 @@ from fslab.stats.ratio_estimate import (
 )
 from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail
 
+# Simulated with 6 to 40 trials of 12 lines that do not differ, noise of 2 : 1 to 10 : 1: ranks alone show a difference
+# in up to 18 % of families, with this limit in up to 5.9, with one of 3 in up to 8.5. With spikes, ranks are the better
+# method: of 20 trials (CoV 2 %), they find a difference of 7 % in 99 %, with this limit in 91, with none in 75.
+NOISIER = 1.5
+
 
 def compare_ratio(
     a: Sequence[float], b: Sequence[float], *, coverage: float = 0.95, common: Correlations = (None, None),
     among: int = 1,
 ) -> RatioEstimate:  # fmt: skip
-    """Return the ratio a/b: Hodges–Lehmann estimate on logarithms, exact Mann–Whitney interval.
+    """Return the ratio a/b of two samples without common blocks, by :func:`choose_method`.
 
-    The estimate is the (geometric) median of all quotients aᵢ/bⱼ. The interval runs from the c-th smallest to the c-th
-    largest of them. c is the largest rank with 1 − 2·P(U < c) ≥ coverage, where U is the Mann–Whitney statistic of two
-    samples from one distribution. The two distributions of log values are assumed to differ by a shift only. With ties,
-    the coverage is at least the stated one. Samples of unequal size may differ in their noise, too: then a rank test
-    shows differences too often if the smaller one is noisier, so that the interval also contains Welch's (of the means
-    of logarithms), and the p-value is the larger one. Sizes 4 and 4 are the smallest equal ones for 95 %; 5 and 5 give
-    c = 3, 96.8 %. Where ranks cannot reach the level of the first of ``among`` comparisons that are corrected together,
-    however far apart the samples are, everything is Welch's, from 3 values of each on, unless most of them are equal.
     Values are in the order of their trials: where they resemble the ones before, as they themselves show or those of
-    other cells (``common``, of both sides), intervals are wider (:mod:`fslab.stats.autocorrelation`).
-    Source: Hodges & Lehmann, Ann. Math. Statist. 34 (1963) 598; Hollander & Wolfe, *Nonparametric Statistical Methods*,
-    2nd ed. 1999, sections 4.1–4.3; Welch, Biometrika 34 (1947) 28.
+    other cells (``common``, of both sides), intervals are wider (:mod:`fslab.stats.autocorrelation`). ``among``: the
+    number of comparisons that are corrected together.
     """
     reason = invalid_samples(a, b)
     if reason is not None:
         return no_ratio(len(a), len(b), reason, PAIRS_LEAST, coverage)
     logs = [log(value) for value in a], [log(value) for value in b]
     coarse = any(map(mostly_equal, logs))
-    needed = pairs_needed(coverage) if coarse else PAIRS_LEAST
-    ranks = (
-        coarse or min(len(a), len(b)) < PAIRS_LEAST or _cut(len(a), len(b), 1 - (1 - coverage) / among) > 0
-    )
-    quotients = sorted(x / y for x in a for y in b)
-    ratio, cut = _geometric_median(quotients), _cut(len(a), len(b), coverage)
+    method = choose_method(len(a), len(b), coarse=coarse, coverage=coverage, among=among)
+    locate = _by_means if method is ComparisonMethod.WELCH_T else _by_ranks
     known, factor = is_correlation_known(min(len(a), len(b)), *common), widening_of_two(*logs, common)
-    means = None if ranks and len(a) == len(b) else _of_means(*logs, coverage, factor)
-
-    def tested(widening: float) -> float:
-        welch = None if means is None else _of_means(*logs, coverage, widening)
-        if welch is not None and not ranks:
-            return welch[1]
-        # A widened interval excludes 1 if the plain one excludes a point that is nearer to the estimate.
-        nearer = ratio ** (1 - 1 / widening)
-        found = _p_value([quotient / nearer for quotient in quotients], len(a), len(b))
-        return found if welch is None else max(found, welch[1])
-
-    interval = None
-    if not ranks and means is not None:
-        ratio, interval = exp(fmean(logs[0]) - fmean(logs[1])), means[0]
-    elif cut > 0 and (means is not None or len(a) == len(b)):
-        achieved = 1 - 2 * lower_tail(len(a), len(b), cut - 1)
-        low, high = (ratio * (end / ratio) ** factor for end in (quotients[cut - 1], quotients[-cut]))
-        if means is not None:
-            low, high = min(low, means[0].low), max(high, means[0].high)
-        interval = Interval(low=low, high=high, coverage=achieved)
+    found = locate(*logs, coverage, factor)
     return RatioEstimate(
-        n_a=len(a), n_b=len(b), ratio=ratio, interval=interval, p_value=tested(factor),
-        reason=None if interval else Reason.TOO_FEW_SAMPLES, needed=needed, coverage=coverage, widening=factor,
-        method=ComparisonMethod.RANK_SUM if ranks else ComparisonMethod.WELCH_T,
-        correlation_known=known, p_if_correlated=None if known else tested(max(factor, CORRELATED)),
+        n_a=len(a), n_b=len(b), ratio=exp(found.center), interval=found.interval, p_value=found.p_value,
+        reason=None if found.interval else Reason.TOO_FEW_SAMPLES,
+        needed=pairs_needed(coverage) if coarse else PAIRS_LEAST, method=method, coverage=coverage,
+        widening=factor, correlation_known=known,
+        p_if_correlated=None if known else locate(*logs, coverage, max(factor, CORRELATED)).p_value,
     )  # fmt: skip
+
+
+def choose_method(size_a: int, size_b: int, *, coarse: bool, coverage: float, among: int) -> ComparisonMethod:
+    """Return the method for two samples without common blocks.
+
+    ``coarse``: most values of a side are equal, so that their spread has no meaning. ``among``: the number of
+    comparisons that are corrected together. Ranks cannot reach the level of the first of these with a few values,
+    however far apart the samples are: at 95 % with 3 and 3, of 12 comparisons with 5 and 5.
+    """
+    reached = _cut(size_a, size_b, 1 - (1 - coverage) / among) > 0
+    if reached or coarse or min(size_a, size_b) < PAIRS_LEAST:
+        return ComparisonMethod.RANK_SUM
+    return ComparisonMethod.WELCH_T
 
 
 def widening_of_two(a: Sequence[float], b: Sequence[float], common: Correlations) -> float:
@@ -99,22 +88,69 @@ def widening_of_two(a: Sequence[float], b: Sequence[float], common: Correlations
     return hypot(*(factor * error for factor, error in zip(factors, errors, strict=True))) / plain
 
 
-def _of_means(
-    a: list[float], b: list[float], coverage: float, widening: float
-) -> tuple[Interval, float] | None:
-    """Return Welch's interval of the ratio of geometric means, wider by a factor, and its p-value, from logarithms;
-    None for a single value."""
+class _Located(NamedTuple):
+    """``center``: the logarithm of the ratio. ``interval``: of the ratio; None: too few values."""
+
+    center: float
+    interval: Interval | None
+    p_value: float
+
+
+def _by_ranks(a: list[float], b: list[float], coverage: float, widening: float) -> _Located:
+    """Return Hodges–Lehmann's estimate, from logarithms, with its interval, wider by a factor, and its p-value.
+
+    The estimate is the median of all differences aᵢ − bⱼ. The interval runs from the c-th smallest to the c-th largest
+    of them. c is the largest rank with 1 − 2·P(U < c) ≥ coverage, where U is the Mann–Whitney statistic of two samples
+    from one distribution; with ties, the coverage is at least the stated one. Sizes 4 and 4 are the smallest equal ones
+    for 95 %; 5 and 5 give c = 3, 96.8 %. The two distributions are assumed to differ by a shift only. Ranks show
+    differences too often where one sample is noisier, as a smaller one may be without showing it: if so, the interval
+    also contains Welch's, and the p-value is the larger one.
+    Source: Hodges & Lehmann, Ann. Math. Statist. 34 (1963) 598; Hollander & Wolfe, *Nonparametric Statistical Methods*,
+    2nd ed. 1999, sections 4.1–4.3.
+    """
+    differences = sorted(x - y for x in a for y in b)
+    center, cut = median(differences), _cut(len(a), len(b), coverage)
+    # A widened interval excludes 0 if the plain one excludes a point that is nearer to the estimate.
+    nearer = center * (1 - 1 / widening)
+    p_value = _p_value([difference - nearer for difference in differences], len(a), len(b))
+    interval = None
+    if cut > 0:
+        achieved = 1 - 2 * lower_tail(len(a), len(b), cut - 1)
+        low, high = (center - widening * (center - end) for end in (differences[cut - 1], differences[-cut]))
+        interval = of_logarithms(low, high, coverage=achieved)
+    if len(a) == len(b) and not _one_is_noisier(a, b):
+        return _Located(center, interval, p_value)
+    means = _by_means(a, b, coverage, widening)
+    if interval is not None:
+        interval = means.interval and replace(
+            interval,
+            low=min(interval.low, means.interval.low),
+            high=max(interval.high, means.interval.high),
+        )
+    return _Located(center, interval, max(p_value, means.p_value))
+
+
+def _one_is_noisier(a: list[float], b: list[float]) -> bool:
+    """Return whether the median distances from the median, which spikes do not change, differ by more than
+    ``NOISIER``."""
+    small, large = sorted(median(abs(value - median(each)) for value in each) for each in (a, b))
+    return large > NOISIER * small
+
+
+def _by_means(a: list[float], b: list[float], coverage: float, widening: float) -> _Located:
+    """Return the difference of means, from logarithms, with Welch's interval (Biometrika 34 (1947) 28), wider by a
+    factor, and its p-value. A single value has no interval."""
     (mean_a, error_a), (mean_b, error_b) = mean_and_error(a), mean_and_error(b)
     error, apart = hypot(error_a, error_b), mean_a - mean_b
     if not isfinite(error):
-        return None
+        return _Located(apart, None, 1.0)
     if error == 0:
-        return of_logarithms(apart, apart, coverage=coverage), float(apart == 0)
+        return _Located(apart, of_logarithms(apart, apart, coverage=coverage), float(apart == 0))
     shares = ((error_a / error) ** 4 / (len(a) - 1), (error_b / error) ** 4 / (len(b) - 1))
     freedom = 1 / sum(shares)
     half = two_sided_quantile(1 - coverage, freedom) * error * widening
     interval = of_logarithms(apart - half, apart + half, coverage=coverage)
-    return interval, two_sided_tail(apart / error / widening, freedom)
+    return _Located(apart, interval, two_sided_tail(apart / error / widening, freedom))
 
 
 def lower_tail(size_a: int, size_b: int, value: int) -> float:
@@ -161,16 +197,7 @@ def _cut(size_a: int, size_b: int, coverage: float) -> int:
     return cut
 
 
-def _p_value(quotients: Sequence[float], size_a: int, size_b: int) -> float:
+def _p_value(differences: Sequence[float], size_a: int, size_b: int) -> float:
     """Return the exact two-sided p-value. Ties count against a difference, as in the closed interval."""
-    above = sum(quotient > 1 for quotient in quotients)
-    below = sum(quotient < 1 for quotient in quotients)
-    against = len(quotients) - max(above, below)
-    return min(1.0, 2 * lower_tail(size_a, size_b, against))
-
-
-def _geometric_median(ordered: Sequence[float]) -> float:
-    middle = len(ordered) // 2
-    if len(ordered) % 2:
-        return ordered[middle]
-    return sqrt(ordered[middle - 1]) * sqrt(ordered[middle])
+    above, below = sum(each > 0 for each in differences), sum(each < 0 for each in differences)
+    return min(1.0, 2 * lower_tail(size_a, size_b, len(differences) - max(above, below)))
