@@ -310,7 +310,7 @@ def test_one_module_compares() -> None:
     """``stats`` also describes samples and series; what compares two of them is used by ``answers`` only."""
     comparing = {
         "counts", "differences", "goal", "moderation", "multiple_testing", "noise_prior", "paired", "random_effects",
-        "rank_sum", "ratio_estimate", "run_spread", "sequential", "single",
+        "rank_sum", "ratio_estimate", "campaign_spread", "sequential", "single",
     }  # fmt: skip
     found = {
         str(path.relative_to(SOURCE)): names

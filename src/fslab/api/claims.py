@@ -38,12 +38,12 @@ from fslab.study.printed import printed_figures
 from fslab.units import counted, parse_size
 from fslab.workloads import parsed_if_known
 
-OTHER_RUNS = 9  # ten runs show what changes between runs well enough, and are read in seconds
+OTHER_CAMPAIGNS = 9  # ten campaigns show well enough what changes between them, and are read in seconds
 
 
 def verdicts(target: str, url: str | None = None, *, published_only: bool = False) -> Verdicts:
-    """Evaluate the claims of a campaign, or of a study by its last campaign in the store at ``url`` and its other runs
-    (``runs_like``).
+    """Evaluate the claims of a campaign, or of a study by its last campaign in the store at ``url`` and its other ones
+    (``campaigns_like``).
 
     ``published_only``: use only the study's published figures. This needs no campaign.
     """
@@ -56,7 +56,7 @@ def verdicts(target: str, url: str | None = None, *, published_only: bool = Fals
             if not campaigns:
                 hint = f"run it: fslab run {target}; or check only published figures: fslab claims {target} --published"
                 raise StoreError(f"no campaign of study '{study.id}'", where=opened.path, hint=hint)
-            return _judge(study, target, campaigns[-1], opened, runs_like(campaigns[-1], opened))
+            return _judge(study, target, campaigns[-1], opened, campaigns_like(campaigns[-1], opened))
     with naming(target), Store.open(url, create=False) as opened:
         campaign = opened.campaign(target)
         study = _of_campaign(campaign)
@@ -78,15 +78,15 @@ def of_campaign(campaign: Campaign, store: Store) -> Verdicts:
     return judged_study(campaign, store)[0]
 
 
-def judged_study(campaign: Campaign, store: Store, runs: Sequence[Campaign] = ()) -> tuple[Verdicts, Study]:
-    """Like :func:`of_campaign`; return the study too. ``runs``: further ones by which the claims are judged."""
+def judged_study(campaign: Campaign, store: Store, others: Sequence[Campaign] = ()) -> tuple[Verdicts, Study]:
+    """Like :func:`of_campaign`; return the study too. ``others``: further ones by which the claims are judged."""
     study = _of_campaign(campaign)
-    return _judge(study, _place(campaign), campaign, store, runs), study
+    return _judge(study, _place(campaign), campaign, store, others), study
 
 
-def runs_like(campaign: Campaign, store: Store) -> list[Campaign]:
+def campaigns_like(campaign: Campaign, store: Store) -> list[Campaign]:
     """Return the other campaigns that measured the same cells where no decisive fact was another one, oldest first; at
-    most the newest ``OTHER_RUNS``."""
+    most the newest ``OTHER_CAMPAIGNS``."""
     cells = {cell.id for cell in campaign.cells}
     here = _circumstances(campaign, store)
     alike = (
@@ -98,7 +98,7 @@ def runs_like(campaign: Campaign, store: Store) -> list[Campaign]:
             each.decisive and each.known for each in facts.differing(here, _circumstances(other, store))
         )
     )
-    return [*islice(alike, OTHER_RUNS)][::-1]
+    return [*islice(alike, OTHER_CAMPAIGNS)][::-1]
 
 
 def _circumstances(campaign: Campaign, store: Store) -> Circumstances:
@@ -123,7 +123,7 @@ def _of_campaign(campaign: Campaign) -> Study:
 
 
 def _judge(
-    study: Study, name: str, campaign: Campaign | None, store: Store | None, runs: Sequence[Campaign] = ()
+    study: Study, name: str, campaign: Campaign | None, store: Store | None, others: Sequence[Campaign] = ()
 ) -> Verdicts:
     published = study.published or Published()
     memory = parse_size(published.memory) if published.memory else None
@@ -133,8 +133,8 @@ def _judge(
     near: tuple[Condition, ...] = ()
     if campaign is not None and store is not None:
         here, judge = _here(campaign, store)
-        judge = judge.over([_here(each, store)[1] for each in runs])
-        runs = runs if judge.spread else ()
+        judge = judge.over([_here(each, store)[1] for each in others])
+        others = others if judge.spread else ()
         ours = None if figures is None else _figures(study, name, here)
         near = situations.conditions(campaign, judge.trials.records, study)
         setting = Setting(printed=ours.by_cell() if ours else {}, same_machine=same_machine(near))
@@ -143,9 +143,9 @@ def _judge(
         title=study.title,
         source=study.source,
         campaign=campaign.id if campaign else None,
-        runs=tuple(each.id for each in runs),
+        others=tuple(each.id for each in others),
         between=judge.between() if judge else None,
-        conditions=_conditions(campaign, judge, runs) if campaign and judge else None,
+        conditions=_conditions(campaign, judge, others) if campaign and judge else None,
         claims=build.judged(
             study.claims,
             study=scope,
@@ -200,14 +200,14 @@ def _figures(study: Study, name: str, scope: Scope) -> PublishedFigures | None:
     return found
 
 
-def _conditions(campaign: Campaign, judge: Evaluator, runs: Sequence[Campaign]) -> str:
+def _conditions(campaign: Campaign, judge: Evaluator, others: Sequence[Campaign]) -> str:
     trials = [judge.trials, *(each.trials for each in judge.others)]
     records = [record for each in trials for record in each.records]
     usable = sum(is_usable(record) for record in records)
     kernel = ", ".join(judge.trials.kernels) or campaign.machine.get("kernel") or "unknown"
-    days = sorted({f"{each.created:%Y-%m-%d}" for each in (campaign, *runs)})
-    names = ", ".join(each.id for each in (*runs, campaign))
+    days = sorted({f"{each.created:%Y-%m-%d}" for each in (campaign, *others)})
+    names = ", ".join(each.id for each in (*others, campaign))
     return (
-        f"here: campaign{'s' * bool(runs)} {names}, {', '.join(days)}, kernel {kernel}, "
+        f"here: campaign{'s' * bool(others)} {names}, {', '.join(days)}, kernel {kernel}, "
         f"{usable} usable of {counted(len(records), 'trial')} of {counted(len(judge.trials.by_cell), 'cell')}"
     )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fslab import outputs
 from fslab.api import explanations
-from fslab.api.claims import judged_study, runs_like
+from fslab.api.claims import campaigns_like, judged_study
 from fslab.claims import replication, replication_table
 from fslab.claims.model import Verdicts
 from fslab.claims.replication import ReplicationPage
@@ -46,17 +46,17 @@ def last_campaigns(store: Store) -> list[Campaign]:
 
 
 def replication_of(campaign: Campaign, store: Store, *, alone: bool = False) -> Replication:
-    """Evaluate the claims of a campaign's study and return their page. ``alone``: without its other runs.
+    """Evaluate the claims of a campaign's study and return their page. ``alone``: without the other ones of its study.
 
     Raises UsageError if it has no claims.
     """
-    verdicts, study = judged_study(campaign, store, () if alone else runs_like(campaign, store))
+    verdicts, study = judged_study(campaign, store, () if alone else campaigns_like(campaign, store))
     if not verdicts.claims:
         raise UsageError(
             f"the study '{study.id}' has no claims", where=campaign.id, hint="name a study with claims"
         )
-    runs = [store.trials(each) for each in (*verdicts.runs, campaign.id)]
-    result = replication_table.result_of(verdicts, runs)
+    trials = [store.trials(each) for each in (*verdicts.others, campaign.id)]
+    result = replication_table.result_of(verdicts, trials)
     page = ReplicationPage(
         study=study.id, title=study.title, source=study.source, campaign=campaign.id,
         measured=verdicts.conditions or "", rows=replication.rows_of(verdicts),

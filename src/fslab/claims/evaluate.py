@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import exp, expm1, inf, log, prod, sqrt
 
+from fslab.answers.campaigns import NO_SPREAD, CampaignSpread, over_campaigns
 from fslab.answers.compare import (
     PAIRS_LEAST,
     Estimate,
@@ -27,13 +28,12 @@ from fslab.answers.compare import (
     without,
 )
 from fslab.answers.model import UNPAIRED
-from fslab.answers.runs import NO_SPREAD, RunSpread, over_runs
 from fslab.claims import verdict as verdicts
+from fslab.claims.campaigns import spread_of, weights_by_workload
 from fslab.claims.effort import effort_of
 from fslab.claims.finding_words import answer_words
-from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding, RunsBetween
+from fslab.claims.model import FAILED, CampaignsBetween, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.parts import Bounds, CellFigure, Part, Spread
-from fslab.claims.runs import spread_of, weights_by_workload
 from fslab.claims.trials import Trials
 from fslab.claims.verdict import firm, from_edge, margin, tendency_of, verdict_of
 from fslab.stats import Reason
@@ -48,7 +48,7 @@ Weights = Sequence[tuple[CellFigure, float]]
 class Evaluator:
     """Evaluates parts of claims. ``looks``: of a campaign with interim analyses; None without them.
 
-    ``interim``: whether this is one of these analyses, so that others follow. ``others``: of other runs of the same
+    ``interim``: whether this is one of these analyses, so that others follow. ``others``: of other campaigns of the
     study on this machine, with the ``spread`` between all of them.
     ``error``: the probability that a verdict on a claim is false. ``estimates``: a cache, by figures, coverage and
     number of parts.
@@ -59,22 +59,22 @@ class Evaluator:
     interim: bool = False
     error: float = ERROR
     others: Sequence["Evaluator"] = ()
-    spread: RunSpread | None = None
+    spread: CampaignSpread | None = None
     estimates: dict[object, Estimate] = field(default_factory=dict, repr=False)
 
     def over(self, others: Sequence["Evaluator"]) -> "Evaluator":
-        """Return the evaluator by these runs too, or itself if they do not show how much figures change between
-        runs."""
+        """Return the evaluator by these campaigns too, or itself if they do not show how much figures change
+        between them."""
         spread = spread_of([self.trials, *(each.trials for each in others)])
         return (
             self if spread is None else dataclasses.replace(self, others=others, spread=spread, estimates={})
         )
 
-    def between(self) -> RunsBetween | None:
-        """Return how much figures change between runs; None of one run."""
+    def between(self) -> CampaignsBetween | None:
+        """Return how much figures change between campaigns; None of one campaign."""
         if self.spread is None:
             return None
-        return RunsBetween(
+        return CampaignsBetween(
             changes=expm1(sqrt(self.spread.changes.variance)), shifts=expm1(sqrt(self.spread.shifts.variance))
         )
 
@@ -96,8 +96,8 @@ class Evaluator:
             reason = OpenReason.NOISE
             if any(finding.at_limit for finding in left):
                 reason = OpenReason.AT_LIMIT
-            elif any(finding.runs_differ for finding in left):
-                reason = OpenReason.RUNS
+            elif any(finding.campaigns_differ for finding in left):
+                reason = OpenReason.CAMPAIGNS
         return ClaimAnswer(
             verdict=verdict, words=answer_words(verdict, findings, missing, absent="not measured here", margin=margin),
             parts=len(parts), findings=findings, direction=verdicts.of_directions(findings, only),
@@ -141,21 +141,21 @@ class Evaluator:
         side = None if bounds.is_direction else bounds.side
         near = tendency is None and verdicts.at_limit(bounds, interval.low, interval.high, margin)
         is_open = verdict is ClaimVerdict.OPEN and not near
-        differ = is_open and self._runs_differ(part, estimate.coverage, margin)
+        differ = is_open and self._campaigns_differ(part, estimate.coverage, margin)
         return _finding(part, estimate, verdict).model_copy(
             update={
                 "tendency": tendency,
                 "direction": side and firm(side, estimate, interval, margin)[0],
                 "at_limit": verdict is ClaimVerdict.OPEN and near,
-                "runs_differ": differ,
+                "campaigns_differ": differ,
                 "further": self._further(bounds, estimate, None if tendency else margin)
                 if is_open and not differ
                 else None,
             }
         )
 
-    def _runs_differ(self, part: Part, coverage: float, margin: float) -> bool:
-        """Return whether a part would have a verdict if nothing differed between runs."""
+    def _campaigns_differ(self, part: Part, coverage: float, margin: float) -> bool:
+        """Return whether a part would have a verdict if nothing differed between campaigns."""
         if self.spread is None:
             return False
         calm = dataclasses.replace(self, spread=NO_SPREAD, estimates={})
@@ -219,15 +219,15 @@ class Evaluator:
     def _quotient(self, weights: Weights, coverage: float, among: int = 1) -> Estimate:
         key = (tuple((figure.key, weight) for figure, weight in weights), coverage, among)
         if key not in self.estimates:
-            self.estimates[key] = self._over_runs(weights, coverage, among)
+            self.estimates[key] = self._over_campaigns(weights, coverage, among)
         return self.estimates[key]
 
-    def _over_runs(self, weights: Weights, coverage: float, among: int) -> Estimate:
+    def _over_campaigns(self, weights: Weights, coverage: float, among: int) -> Estimate:
         found = self._made(weights, coverage, among)
         if self.spread is None:
             return found
-        others = [run._made(weights, coverage, among) for run in self.others]
-        return over_runs([found, *others], self.spread, weights_by_workload(weights))
+        others = [each._made(weights, coverage, among) for each in self.others]
+        return over_campaigns([found, *others], self.spread, weights_by_workload(weights))
 
     def _made(self, weights: Weights, coverage: float, among: int) -> Estimate:
         values: list[Mapping[int, float]] = [self.trials.values(figure) for figure, _ in weights]

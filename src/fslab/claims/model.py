@@ -52,13 +52,13 @@ class OpenReason(StrEnum):
 
     ``noise``: more trials decide it. ``independence``: it has a verdict only if successive trials are independent, and
     there are too few blocks to know it. ``at_limit``: the true value and the claimed limit are closer than the margin.
-    ``runs``: more trials of these runs change nothing, because they differ from each other; further runs decide it.
+    ``campaigns``: they differ from each other; not more of their trials, but further campaigns decide it.
     """
 
     NOISE = "noise"
     INDEPENDENCE = "independence"
     AT_LIMIT = "at_limit"
-    RUNS = "runs"
+    CAMPAIGNS = "campaigns"
 
 
 class Unmet(Frozen):
@@ -84,8 +84,8 @@ class PartFinding(Frozen):
     ``tendency``: of an open part, the verdict that it has only if trials are not correlated with the ones before them;
     there are too few blocks to detect that. ``direction``: if ``bound`` is about a size beyond 1, the verdict on the
     side of 1 alone. ``at_limit``: the whole interval is nearer to the limit than the margin of interest. ``unmet``: the
-    first requirement that its figures do not meet. ``runs_differ``: it would have a verdict if nothing differed between
-    runs.
+    first requirement that its figures do not meet. ``campaigns_differ``: it would have a verdict if nothing differed
+    between campaigns.
     """
 
     what: str
@@ -105,7 +105,7 @@ class PartFinding(Frozen):
     tendency: ClaimVerdict | None = None
     direction: ClaimVerdict | None = None
     at_limit: bool = False
-    runs_differ: bool = False
+    campaigns_differ: bool = False
     unmet: Unmet | None = None
 
 
@@ -181,8 +181,8 @@ class PublishedTable(Frozen):
     lines: tuple[TableLine, ...]
 
 
-class RunsBetween(Frozen):
-    """What changes from run to run beyond the noise of trials: standard deviations, as shares. ``changes``: of one
+class CampaignsBetween(Frozen):
+    """What changes between campaigns beyond the noise of trials: standard deviations, as shares. ``changes``: of one
     figure beside the others of its workload. ``shifts``: of a whole workload, which cancel in a ratio of two stacks."""
 
     changes: float
@@ -192,7 +192,7 @@ class RunsBetween(Frozen):
 class Verdicts(Frozen):
     """The complete result of ``fslab claims``. ``campaign`` is None if there is no campaign of the study.
 
-    ``runs``: further campaigns by which claims are judged, and what changes ``between`` them.
+    ``others``: further campaigns by which claims are judged, and what changes ``between`` all of them.
     ``nearness``: the publication's conditions beside those of the campaign.
     """
 
@@ -200,8 +200,8 @@ class Verdicts(Frozen):
     title: str
     source: str | None
     campaign: str | None = None
-    runs: tuple[str, ...] = ()
-    between: RunsBetween | None = None
+    others: tuple[str, ...] = ()
+    between: CampaignsBetween | None = None
     conditions: str | None = None
     known_limits: tuple[str, ...] = ()
     nearness: tuple[Condition, ...] = ()

@@ -41,9 +41,9 @@ class StudyResult(Frozen):
     measured: float | None
 
 
-def result_of(verdicts: Verdicts, runs: Sequence[Sequence[TrialRecord]]) -> StudyResult:
-    """Return the numbers of claims by verdict, and the trials and the time of all ``runs``."""
-    records = [record for run in runs for record in run]
+def result_of(verdicts: Verdicts, campaigns: Sequence[Sequence[TrialRecord]]) -> StudyResult:
+    """Return the numbers of claims by verdict, and the trials and the time of all ``campaigns``."""
+    records = [record for each in campaigns for record in each]
     answers = [claim.measured for claim in verdicts.claims if claim.measured is not None]
     of = [answer.verdict for answer in answers]
     ran = [record for record in records if not is_impossible(record)]
@@ -53,7 +53,7 @@ def result_of(verdicts: Verdicts, runs: Sequence[Sequence[TrialRecord]]) -> Stud
         claims=len(answers), tested=verdicts.tested,
         replicated=sum(verdict in UPHELD for verdict in of), no_longer=of.count(ClaimVerdict.NO_LONGER),
         contradicted=sum(verdict in FAILED for verdict in of), open=of.count(ClaimVerdict.OPEN),
-        minutes=sum(map(wall_s, runs)) / 60, trials=len(ran), impossible=len(records) - len(ran),
+        minutes=sum(map(wall_s, campaigns)) / 60, trials=len(ran), impossible=len(records) - len(ran),
         with_warnings=len(ran) - len(usable) + sum(map(has_warnings, usable)), measured=measured_share(records),
     )  # fmt: skip
 

@@ -45,7 +45,7 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RequirementCheck:
-    """Judges parts by trials. ``others``: those of other runs, of which facts are medians too. ``sides``: a cache."""
+    """Judges parts by trials. ``others``: those of other campaigns; facts are medians of all. ``sides``: a cache."""
 
     trials: Trials
     others: Sequence[Trials] = ()
@@ -74,9 +74,9 @@ class RequirementCheck:
 
     def _made(self, figure: CellFigure) -> CellFacts:
         cell = figure.cell
-        runs = (self.trials, *self.others)
-        records = [record for run in runs for record in run.by_cell.get(cell.id, []) if is_usable(record)]
-        values = [value for run in runs for value in run.values(figure).values()]
+        trials = (self.trials, *self.others)
+        records = [record for each in trials for record in each.by_cell.get(cell.id, []) if is_usable(record)]
+        values = [value for each in trials for value in each.values(figure).values()]
         known = known_of(figure)
         found = [part for record in records if (part := _part(record, figure.metric.name))]
         machine = records[0].provenance.machine if records else {}
@@ -173,7 +173,7 @@ class RequirementCheck:
             "tendency": None,
             "further": None,
             "at_limit": False,
-            "runs_differ": False,
+            "campaigns_differ": False,
         }
         return finding.model_copy(update={**nothing, "verdict": verdict, "unmet": unmet})
 

@@ -56,8 +56,8 @@ def reason_words(answer: ClaimAnswer) -> str:
     if answer.tendency is not None:
         more = "" if answer.more_s is None else f" (at least {format_duration(answer.more_s)} more)"
         return f"{VERDICT_NAMES[answer.tendency]} only if trials are independent{more}"
-    if answer.reason is OpenReason.RUNS:
-        return "runs differ (another run may decide)"
+    if answer.reason is OpenReason.CAMPAIGNS:
+        return "campaigns differ (another one may decide)"
     if answer.more_s is None:
         return "noise (too few trials to say how many more)"
     return f"noise (at least {format_duration(answer.more_s)} more)"
@@ -158,22 +158,26 @@ def level_words(verdicts: Verdicts) -> str:
         else "the margin"
     )
     level = f"smallest difference of interest: {between}; at most 5 % of verdicts are expected to be false"
-    return f"{level}; {_runs(verdicts)}"
+    return f"{level}; {_between_campaigns(verdicts)}"
 
 
-def _runs(verdicts: Verdicts) -> str:
-    """Return what the intervals contain of what changes between runs."""
+def _between_campaigns(verdicts: Verdicts) -> str:
+    """Return what the intervals contain of what changes between campaigns."""
     if verdicts.between is None:
-        return "of one run: what changes from run to run is not in the intervals (a further run shows it)"
+        return "of one campaign: what changes from one to the next is not in the intervals (a further one shows it)"
     one, whole = (f"{share * 100:.0f} %" for share in (verdicts.between.changes, verdicts.between.shifts))
     return (
-        f"of {len(verdicts.runs) + 1} runs: the intervals contain what changes from run to run, beyond the noise of "
-        f"trials {one} of a figure beside the others of its workload, {whole} of a workload"
+        f"of {len(verdicts.others) + 1} campaigns: the intervals contain what changes from one to the next, "
+        f"beyond the noise of trials {one} of a figure beside the others of its workload, {whole} of a workload"
     )
 
 
 def _reasons(answers: Iterable[ClaimAnswer]) -> str:
-    words = {OpenReason.NOISE: "noise", OpenReason.AT_LIMIT: "at the limit", OpenReason.RUNS: "runs differ"}
+    words = {
+        OpenReason.NOISE: "noise",
+        OpenReason.AT_LIMIT: "at the limit",
+        OpenReason.CAMPAIGNS: "campaigns differ",
+    }
     told = Counter(
         f"tentatively {VERDICT_NAMES[answer.tendency]}" if answer.tendency else words[answer.reason]
         for answer in sorted(

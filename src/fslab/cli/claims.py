@@ -35,8 +35,7 @@ def claims(
 
     Parameters:
         target [CAMPAIGN|STUDY]: A campaign (its id, the beginning of one, or 'last'), or a study (its id or file): then
-            its last campaign, together with its other runs on this machine, so that intervals contain what changes from
-            run to run.
+            its last campaign and its other ones on this machine, so that intervals contain what changes between them.
         published: Only against the published figures; needs no campaign.
         beside CAMPAIGN: Another campaign of the study: how many verdicts are the same as there, and the claims with
             another one.

@@ -46,8 +46,8 @@ def replicate(
     here with its interval, and the verdict. Then follow the conditions that differ, and a summary of all verdicts.
 
     Parameters:
-        studies [STUDY|CAMPAIGN]…: Studies (the last campaign of each, with its other runs on this machine, so that
-            intervals contain what changes from run to run), or campaigns alone; default: the last campaign alone.
+        studies [STUDY|CAMPAIGN]…: Studies (the last campaign of each, with its other ones on this machine, so
+            that intervals contain what changes between them), or campaigns alone; default: the last campaign alone.
         every --all: All shipped studies with claims that have a campaign; with --run, all.
         run: First run each study without changed settings, one after another, unless it has such a campaign.
             Interrupted campaigns are resumed. If a study fails, the next one runs.

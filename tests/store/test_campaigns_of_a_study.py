@@ -1,4 +1,4 @@
-"""Tests of which campaigns are runs of one study under equal conditions, and of what is judged by all of them."""
+"""Tests of which campaigns of a study were measured under equal conditions, and of what is judged by all of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests import made
 from typer.testing import CliRunner
 
-from fslab.api.claims import runs_like, verdicts
+from fslab.api.claims import campaigns_like, verdicts
 from fslab.cell import Cell
 from fslab.claims.model import ClaimVerdict
 from fslab.cli import app
@@ -43,8 +43,8 @@ def study(tmp_path: Path) -> Path:
 def stored(
     store: Store, study: Path, name: str, *, kernel: str = "6.18", cells: Sequence[Cell] = ()
 ) -> Campaign:
-    """Store a campaign in which XFS has about 1.05 times the figures of ext4. From run to run, each figure changes by
-    5 %, and within a run by 0.2 %."""
+    """Store a campaign in which XFS has about 1.05 times the figures of ext4. Each figure changes by 5 % from one to
+    the next, and within a campaign by 0.2 %."""
     known, facts = load.load(str(study)), {"kernel": kernel, "hostname": "here", "cpus": 8}
     campaign = made.campaign(
         name, study_id=known.id, cells=tuple(cells or expand(known)), machine=facts, study_source=SOURCE,
@@ -65,21 +65,21 @@ def test_runs_have_the_same_cells_and_no_decisive_fact_differs(store: Store, stu
     last = [stored(store, study, name) for name in ("c1", "c2", "c3")][-1]
     stored(store, study, "newer", kernel="6.19")
     stored(store, study, "fewer", cells=last.cells[:2])
-    assert [each.id for each in runs_like(last, store)] == ["c1", "c2"]
-    assert runs_like(store.campaign("newer"), store) == []
+    assert [each.id for each in campaigns_like(last, store)] == ["c1", "c2"]
+    assert campaigns_like(store.campaign("newer"), store) == []
 
 
-def test_a_study_is_judged_by_all_its_runs_and_a_campaign_by_itself(
+def test_a_study_is_judged_by_all_its_campaigns_and_a_campaign_by_itself(
     store: Store, url: str, study: Path, tmp_path: Path
 ) -> None:
     for name in ("c1", "c2", "c3"):
         stored(store, study, name)
     alone, together = (verdicts(target, url) for target in ("c3", str(study)))
-    assert (alone.runs, alone.between) == ((), None)
-    assert together.runs == ("c1", "c2")
+    assert (alone.others, alone.between) == ((), None)
+    assert together.others == ("c1", "c2")
     assert together.between is not None
     assert together.between.changes == pytest.approx(0.05, rel=0.4)
-    # A run is sure of each difference, also of those in the wrong direction; three runs are not.
+    # A campaign is sure of each difference, also of those in the wrong direction; three campaigns are not.
     found = [[each.measured.verdict for each in one.claims if each.measured] for one in (alone, together)]
     assert ClaimVerdict.OPEN not in found[0]
     assert found[1].count(ClaimVerdict.OPEN) > len(NAMES) / 2
@@ -90,11 +90,15 @@ def test_a_study_is_judged_by_all_its_runs_and_a_campaign_by_itself(
         assert done.exit_code == 0, done.output
         return " ".join(done.stdout.split())
 
-    assert "of one run: what changes from run to run is not in the intervals" in told("claims", "c3")
-    assert "of 3 runs: the intervals contain what changes from run to run" in told("claims", str(study))
-    assert "(another run may decide)" in told("claims", str(study))
-    assert "of one run" in told("replicate", "c3")
+    assert "of one campaign: what changes from one to the next is not in the intervals" in told(
+        "claims", "c3"
+    )
+    assert "of 3 campaigns: the intervals contain what changes from one to the next" in told(
+        "claims", str(study)
+    )
+    assert "(another one may decide)" in told("claims", str(study))
+    assert "of one campaign" in told("replicate", "c3")
     told("replicate", str(study), "--write", str(tmp_path))
     page = (tmp_path / "s.md").read_text()
     assert "here: campaigns c1, c2, c3" in page
-    assert "of 3 runs" in page
+    assert "of 3 campaigns" in page

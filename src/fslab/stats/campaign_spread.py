@@ -1,11 +1,11 @@
-"""How much figures vary from one run to the next, beyond the noise within each run.
+"""How much figures vary from one campaign to the next, beyond the noise within each campaign.
 
 Two components of variance, of logarithms. *Shifts* are those of a whole workload: all its cells change alike, so that
 they cancel in a ratio of two of its cells. *Changes* are those of single cells, which do not cancel. Each is estimated
-from all workloads together (Paule & Mandel, J. Res. NBS 87 (1982) 377, of mean squares), because two runs of one
+from all workloads together (Paule & Mandel, J. Res. NBS 87 (1982) 377, of mean squares), because two campaigns of one
 workload show hardly anything.
 
-An interval with both, of an estimate from several runs, is computed from those of its terms by adding squares of
+An interval with both, of an estimate from several campaigns, is computed from those of its terms by adding squares of
 half-widths (Zou & Donner, *Stat. Med.* 27 (2008) 1693: the ends of each side separately).
 
 Pure functions; they must not know what the numbers mean.
@@ -26,12 +26,12 @@ _HALVINGS = 60
 _TINY = 1e-18
 
 Cell = Mapping[int, float]  # logarithms of one figure by block
-Run = Sequence[Cell]  # the cells of one workload, in the same order in each run
+CampaignCells = Sequence[Cell]  # the cells of one workload, in the same order in each campaign
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Component:
-    """A ``variance`` of logarithms between runs, with its degrees of ``freedom``."""
+    """A ``variance`` of logarithms between campaigns, with its degrees of ``freedom``."""
 
     variance: float
     freedom: float
@@ -42,14 +42,14 @@ class Component:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunSpread:
+class CampaignSpread:
     """``changes``: of one cell, beside its workload. ``shifts``: of a workload."""
 
     changes: Component
     shifts: Component
 
     def half_width(self, weights: Iterable[Sequence[float]], coverage: float) -> float:
-        """Return half the width, on logarithms, of what one run adds to Σ weight · ln(figure).
+        """Return half the width, on logarithms, of what one campaign adds to Σ weight · ln(figure).
 
         ``weights``: those of the cells of each workload.
         """
@@ -61,23 +61,23 @@ class RunSpread:
         )
 
 
-NO_SPREAD = RunSpread(
+NO_SPREAD = CampaignSpread(
     changes=Component(variance=0.0, freedom=inf), shifts=Component(variance=0.0, freedom=inf)
 )
 
 
-def fit(workloads: Iterable[Sequence[Sequence[Run]]]) -> RunSpread | None:
-    """Return the variances between runs; None if the workloads show too little.
+def fit(workloads: Iterable[Sequence[Sequence[CampaignCells]]]) -> CampaignSpread | None:
+    """Return the variances between campaigns; None if the workloads show too little.
 
-    ``workloads``: for each one its figures, and for each figure the runs, at least two. Cells without two values in
-    each run do not count. The figures of a workload count together as one.
+    ``workloads``: for each one its figures, and for each figure the campaigns, at least two. Cells without two values
+    in each do not count. The figures of a workload count together as one.
     """
     changes: list[_Square] = []
     shifts: list[_Square] = []
     for figures in workloads:
-        usable = [kept for runs in figures if len(runs) > 1 and (kept := _complete(runs))]
-        for runs in usable:
-            change, shift = _squares(runs, 1 / len(usable))
+        usable = [kept for campaigns in figures if len(campaigns) > 1 and (kept := _complete(campaigns))]
+        for campaigns in usable:
+            change, shift = _squares(campaigns, 1 / len(usable))
             changes += [change] if change.freedom else []
             shifts.append(shift)
     freedom = sum(each.freedom for each in changes), sum(each.freedom for each in shifts)
@@ -85,49 +85,49 @@ def fit(workloads: Iterable[Sequence[Sequence[Run]]]) -> RunSpread | None:
         return None
     of_cells = Component(variance=_excess(changes), freedom=freedom[0])
     beside = [replace(each, noise=each.noise + of_cells.variance / each.cells) for each in shifts]
-    return RunSpread(changes=of_cells, shifts=Component(variance=_excess(beside), freedom=freedom[1]))
+    return CampaignSpread(changes=of_cells, shifts=Component(variance=_excess(beside), freedom=freedom[1]))
 
 
-def _complete(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs with the cells that have two values in each of them."""
-    cells = [cells for cells in zip(*runs, strict=True) if all(len(cell) > 1 for cell in cells)]
+def _complete(campaigns: Sequence[CampaignCells]) -> list[CampaignCells]:
+    """Return the campaigns with the cells that have two values in each of them."""
+    cells = [cells for cells in zip(*campaigns, strict=True) if all(len(cell) > 1 for cell in cells)]
     return [*zip(*cells, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunRatio:
-    """The ``ratio`` in one run, with its ``interval``, from ``size`` blocks."""
+class CampaignRatio:
+    """The ``ratio`` in one campaign, with its ``interval``, from ``size`` blocks."""
 
     ratio: float
     interval: Interval
     size: int
 
 
-def combined(runs: Sequence[RunRatio], half_width: float) -> tuple[float, Interval]:
-    """Return the ratio and interval of several runs together.
+def combined(campaigns: Sequence[CampaignRatio], half_width: float) -> tuple[float, Interval]:
+    """Return the ratio and interval of several campaigns together.
 
-    ``half_width``: of what each run adds, on logarithms. A run weighs by it and by its number of blocks, not by its own
-    half-width: of equal runs, the one whose few trials agree by chance would decide.
+    ``half_width``: of what each one adds, on logarithms. A campaign weighs by it and by its number of blocks, not by
+    its own half-width: of equal ones, that whose few trials agree by chance would decide.
     """
-    one = fmean(each.size * log(each.interval.high / each.interval.low) ** 2 / 4 for each in runs)
-    weights = [1 / (one / each.size + half_width * half_width + _TINY) for each in runs]
+    one = fmean(each.size * log(each.interval.high / each.interval.low) ** 2 / 4 for each in campaigns)
+    weights = [1 / (one / each.size + half_width * half_width + _TINY) for each in campaigns]
     shares = [weight / sum(weights) for weight in weights]
-    middle = sum(share * log(each.ratio) for share, each in zip(shares, runs, strict=True))
+    middle = sum(share * log(each.ratio) for share, each in zip(shares, campaigns, strict=True))
     between = sum(share * share for share in shares) * half_width * half_width
 
     def reach(distances: Iterable[float]) -> float:
         within = sum((share * far) ** 2 for share, far in zip(shares, distances, strict=True))
         return sqrt(within + between)
 
-    low = middle - reach(log(each.ratio / each.interval.low) for each in runs)
-    high = middle + reach(log(each.interval.high / each.ratio) for each in runs)
-    coverage = min(each.interval.coverage for each in runs)
+    low = middle - reach(log(each.ratio / each.interval.low) for each in campaigns)
+    high = middle + reach(log(each.interval.high / each.ratio) for each in campaigns)
+    coverage = min(each.interval.coverage for each in campaigns)
     return exp(middle), Interval(low=exp(low), high=exp(high), coverage=coverage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Square:
-    """A mean square, and the ``noise`` within runs that it contains."""
+    """A mean square, and the ``noise`` within campaigns that it contains."""
 
     mean: float
     freedom: float
@@ -135,33 +135,33 @@ class _Square:
     cells: int
 
 
-def _squares(runs: Sequence[Run], share: float) -> tuple[_Square, _Square]:
+def _squares(campaigns: Sequence[CampaignCells], share: float) -> tuple[_Square, _Square]:
     """Return the mean squares of changes of cells and of shifts of the workload. ``share``: of their freedom."""
-    means = [[fmean(cell.values()) for cell in cells] for cells in runs]
-    of_run = [fmean(each) for each in means]
+    means = [[fmean(cell.values()) for cell in cells] for cells in campaigns]
+    of_campaign = [fmean(each) for each in means]
     of_cell = [fmean(each) for each in zip(*means, strict=True)]
-    count, cells = len(runs), len(of_cell)
+    count, cells = len(campaigns), len(of_cell)
     rest = sum(
-        (mean - of_run[run] - of_cell[cell] + fmean(of_run)) ** 2
-        for run, each in enumerate(means)
+        (mean - of_campaign[campaign] - of_cell[cell] + fmean(of_campaign)) ** 2
+        for campaign, each in enumerate(means)
         for cell, mean in enumerate(each)
     )
     freedom = (count - 1) * (cells - 1)
-    noise = [_noise(each) for each in runs]
+    noise = [_noise(each) for each in campaigns]
     return (
         _Square(
             mean=rest / freedom if freedom else 0.0, freedom=freedom * share,
             noise=fmean(own for own, _ in noise), cells=cells,
         ),
         _Square(
-            mean=variance(of_run), freedom=(count - 1) * share, noise=fmean(whole for _, whole in noise),
+            mean=variance(of_campaign), freedom=(count - 1) * share, noise=fmean(whole for _, whole in noise),
             cells=cells,
         ),
     )  # fmt: skip
 
 
-def _noise(cells: Run) -> tuple[float, float]:
-    """Return the variance of a cell's mean beside the others, and that of the mean of all, by the noise of a run."""
+def _noise(cells: CampaignCells) -> tuple[float, float]:
+    """Return the variance of a cell's mean beside the others, and that of the mean of all, by a campaign's noise."""
     common = sorted(set.intersection(*(set(cell) for cell in cells)))
     if len(common) < 2:  # nothing is known of what cells have in common
         each = [variance(cell.values()) / len(cell) for cell in cells]

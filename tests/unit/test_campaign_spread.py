@@ -1,4 +1,4 @@
-"""Tests of what changes from run to run: its estimate, intervals of several runs, and verdicts by them."""
+"""Tests of what changes between campaigns: its estimate, intervals of several campaigns, and verdicts by them."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from math import exp, inf, log, sqrt
 import pytest
 from tests.unit.claimed import HALF, cell, claim, known_independent, noisy, parts, steady, trials
 
+from fslab.answers.campaigns import CampaignSpread, over_campaigns
 from fslab.answers.compare import Question, estimate
-from fslab.answers.runs import RunSpread, over_runs
 from fslab.cell import Cell
+from fslab.claims.campaigns import spread_of
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, OpenReason
-from fslab.claims.runs import spread_of
 from fslab.claims.trials import Trials
 from fslab.claims.verdict_words import claim_verdict_words
+from fslab.stats.campaign_spread import NO_SPREAD, CampaignRatio, Component, combined, fit
 from fslab.stats.interval import Interval
-from fslab.stats.run_spread import NO_SPREAD, Component, RunRatio, combined, fit
 
 __all__ = ["known_independent"]
 EXT4, XFS = cell("ext4"), cell("xfs")
-RUNS, CELLS, BLOCKS = 3, 3, 6
+CAMPAIGNS, CELLS, BLOCKS = 3, 3, 6
 
 
 def simulated(
     draw: random.Random, workloads: int, *, change: float, shift: float, level: float = 1.0
 ) -> list[list[list[list[dict[int, float]]]]]:
-    """Return logarithms by workload, figure (one), run, cell and block. Blocks shift all cells alike."""
+    """Return logarithms by workload, figure (one), campaign, cell and block. Blocks shift all cells alike."""
     found = []
     for _ in range(workloads):
         levels = [draw.gauss(0, level) for _ in range(CELLS)]
-        runs = []
-        for _ in range(RUNS):
-            of_run = draw.gauss(0, shift)
-            means = [each + of_run + draw.gauss(0, change) for each in levels]
+        campaigns = []
+        for _ in range(CAMPAIGNS):
+            of_campaign = draw.gauss(0, shift)
+            means = [each + of_campaign + draw.gauss(0, change) for each in levels]
             blocks = [draw.gauss(0, 0.1) for _ in range(BLOCKS)]
-            runs.append(
+            campaigns.append(
                 [{b: mean + blocks[b] + draw.gauss(0, 0.03) for b in range(BLOCKS)} for mean in means]
             )
-        found.append([runs])
+        found.append([campaigns])
     return found
 
 
@@ -50,20 +50,23 @@ def test_both_components_are_found(change: float, shift: float) -> None:
     assert spread is not None
     assert sqrt(spread.changes.variance) == pytest.approx(change, rel=0.1, abs=0.01)
     assert sqrt(spread.shifts.variance) == pytest.approx(shift, rel=0.1, abs=0.03)
-    assert spread.changes.freedom == pytest.approx(300 * (RUNS - 1) * (CELLS - 1))
-    assert spread.shifts.freedom == pytest.approx(300 * (RUNS - 1))
+    assert spread.changes.freedom == pytest.approx(300 * (CAMPAIGNS - 1) * (CELLS - 1))
+    assert spread.shifts.freedom == pytest.approx(300 * (CAMPAIGNS - 1))
 
 
 def test_intervals_of_all_runs_cover_the_truth_and_those_of_one_do_not() -> None:
-    """Ten workloads whose cells do not differ, except from run to run."""
+    """Ten workloads whose cells do not differ, except between campaigns."""
     draw, alone, together, tries = random.Random(2), 0, 0, 0
     for _ in range(12):
         data = simulated(draw, 10, change=0.05, shift=0.1, level=0)
         spread = fit(data)
         assert spread is not None
-        for (runs,) in data:
-            found = [estimate(Question(over=_figures(run[0]), under=_figures(run[1]))) for run in runs]
-            joined = over_runs(found, spread, [[1.0, -1.0]])
+        for (campaigns,) in data:
+            found = [
+                estimate(Question(over=_figures(campaign[0]), under=_figures(campaign[1])))
+                for campaign in campaigns
+            ]
+            joined = over_campaigns(found, spread, [[1.0, -1.0]])
             alone += found[0].differs is True
             together += joined.differs is True
             tries += 1
@@ -75,13 +78,13 @@ def _figures(logarithms: Mapping[int, float]) -> dict[int, float]:
     return {block: exp(each) for block, each in logarithms.items()}
 
 
-def run_of(ratio: float, factor: float, size: int) -> RunRatio:
+def ratio_of(ratio: float, factor: float, size: int) -> CampaignRatio:
     interval = Interval(low=ratio / factor, high=ratio * factor, coverage=0.95)
-    return RunRatio(ratio=ratio, interval=interval, size=size)
+    return CampaignRatio(ratio=ratio, interval=interval, size=size)
 
 
-def test_a_run_weighs_by_its_blocks_unless_runs_differ() -> None:
-    ends = [run_of(1.0, 1.1, 5), run_of(2.0, 1.1, 15)]
+def test_a_campaign_weighs_by_its_blocks_unless_campaigns_differ() -> None:
+    ends = [ratio_of(1.0, 1.1, 5), ratio_of(2.0, 1.1, 15)]
     ratio, _ = combined(ends, 0.0)
     assert ratio == pytest.approx(2**0.75)
     even, wide = combined(ends, 5.0)
@@ -89,18 +92,18 @@ def test_a_run_weighs_by_its_blocks_unless_runs_differ() -> None:
     assert log(wide.high / wide.low) / 2 == pytest.approx(5 / sqrt(2), rel=0.01)
 
 
-def test_one_run_shows_nothing_and_neither_do_few_workloads() -> None:
+def test_one_campaign_shows_nothing_and_neither_do_few_workloads() -> None:
     draw = random.Random(3)
     data = simulated(draw, 100, change=0.1, shift=0.1)
-    assert fit([[runs[:1] for runs in figures] for figures in data]) is None
+    assert fit([[campaigns[:1] for campaigns in figures] for figures in data]) is None
     assert fit(data[:3]) is None
     assert spread_of([Trials(records=trials(EXT4, noisy(100.0)))]) is None
 
 
-def runs(
-    that: str, levels: Sequence[float], spread: RunSpread | None, of: Sequence[Cell] = (EXT4, XFS)
+def campaigns(
+    that: str, levels: Sequence[float], spread: CampaignSpread | None, of: Sequence[Cell] = (EXT4, XFS)
 ) -> ClaimAnswer:
-    """Return the answer of runs in which XFS has these multiples of ext4's figure."""
+    """Return the answer of campaigns in which XFS has these multiples of ext4's figure."""
     evaluators = [
         Evaluator(trials=Trials(records=[*trials(of[0], steady(100.0)), *trials(of[1], noisy(100 * level))]))
         for level in levels
@@ -111,50 +114,50 @@ def runs(
     return judge.answer(found, missing)
 
 
-def spread(change: float) -> RunSpread:
-    return RunSpread(
+def spread(change: float) -> CampaignSpread:
+    return CampaignSpread(
         changes=Component(variance=change**2, freedom=inf), shifts=Component(variance=0.0, freedom=inf)
     )
 
 
 @pytest.mark.usefixtures("known_independent")
-def test_runs_that_contradict_each_other_give_no_verdict() -> None:
-    """One run says 10 % more, the other 10 % less, each surely: together they say that runs differ."""
-    alone = runs("xfs > ext4", [1.1], NO_SPREAD)
+def test_campaigns_that_contradict_each_other_give_no_verdict() -> None:
+    """One campaign says 10 % more, the other 10 % less, each surely: together they say that campaigns differ."""
+    alone = campaigns("xfs > ext4", [1.1], NO_SPREAD)
     assert alone.verdict is ClaimVerdict.REPLICATED
-    both = runs("xfs > ext4", [1.1, 1 / 1.1], spread(log(1.1) * sqrt(2)))
-    assert (both.verdict, both.reason) == (ClaimVerdict.OPEN, OpenReason.RUNS)
+    both = campaigns("xfs > ext4", [1.1, 1 / 1.1], spread(log(1.1) * sqrt(2)))
+    assert (both.verdict, both.reason) == (ClaimVerdict.OPEN, OpenReason.CAMPAIGNS)
     assert both.more_s is None
-    assert claim_verdict_words(both, printed=False) == "open: runs differ (another run may decide)"
+    assert claim_verdict_words(both, printed=False) == "open: campaigns differ (another one may decide)"
 
 
 @pytest.mark.usefixtures("known_independent")
-def test_runs_that_agree_decide_and_their_interval_has_what_changes() -> None:
-    found = runs("xfs > ext4", [1.5, 1.5], spread(0.05))
+def test_campaigns_that_agree_decide_and_their_interval_has_what_changes() -> None:
+    found = campaigns("xfs > ext4", [1.5, 1.5], spread(0.05))
     assert found.verdict is ClaimVerdict.REPLICATED
     (finding,) = found.findings
     assert finding.value == pytest.approx(1.5)
     assert finding.low is not None
-    # Two runs: half of the variance of each; the ratio of two cells has twice that of one.
+    # Two campaigns: half of the variance of each; the ratio of two cells has twice that of one.
     expected = sqrt(HALF**2 / 2 + (1.959964 * 0.05) ** 2)
     assert log(1.5 / finding.low) == pytest.approx(expected, rel=1e-3)
     assert finding.blocks == 8
 
 
-def test_several_runs_need_not_know_the_autocorrelation() -> None:
-    """What trials have in common within a run is a part of what changes between runs."""
-    one = runs("xfs / ext4 >= 1.9", [2.0], None)
-    two = runs("xfs / ext4 >= 1.9", [2.0] * 2, NO_SPREAD)
+def test_several_campaigns_need_not_know_the_autocorrelation() -> None:
+    """What trials have in common within a campaign is a part of what changes between campaigns."""
+    one = campaigns("xfs / ext4 >= 1.9", [2.0], None)
+    two = campaigns("xfs / ext4 >= 1.9", [2.0] * 2, NO_SPREAD)
     assert (one.verdict, one.reason) == (ClaimVerdict.OPEN, OpenReason.INDEPENDENCE)
     assert two.verdict is ClaimVerdict.REPLICATED
 
 
 @pytest.mark.usefixtures("known_independent")
 def test_what_shifts_a_whole_workload_cancels_in_a_ratio_of_its_cells_only() -> None:
-    shifting = RunSpread(
+    shifting = CampaignSpread(
         changes=Component(variance=0.0, freedom=inf), shifts=Component(variance=1.0, freedom=inf)
     )
-    assert runs("xfs > ext4", [1.5], shifting).verdict is ClaimVerdict.REPLICATED
+    assert campaigns("xfs > ext4", [1.5], shifting).verdict is ClaimVerdict.REPLICATED
     elsewhere = cell("xfs", "other")
-    found = runs("xfs on other > ext4 on w", [1.5], shifting, (EXT4, elsewhere))
-    assert (found.verdict, found.reason) == (ClaimVerdict.OPEN, OpenReason.RUNS)
+    found = campaigns("xfs on other > ext4 on w", [1.5], shifting, (EXT4, elsewhere))
+    assert (found.verdict, found.reason) == (ClaimVerdict.OPEN, OpenReason.CAMPAIGNS)

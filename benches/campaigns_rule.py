@@ -1,10 +1,10 @@
-"""Simulates several runs of a study whose stacks do not differ: figures change from run to run.
+"""Simulates several campaigns of a study whose stacks do not differ: figures change between campaigns.
 
-fslab's own code estimates what changes (``stats.run_spread``) and combines the runs. Counts how often a difference is
-shown, by one run and by all. Prints the table of docs/simulations.md; ``--write`` replaces it in that file. Fixed
-seeds; takes about a minute on one core.
+fslab's own code estimates what changes (``stats.campaign_spread``) and combines the campaigns. Counts how often a
+difference is shown, by one campaign and by all. Prints the table of docs/simulations.md; ``--write`` replaces it in
+that file. Fixed seeds; takes about a minute on one core.
 
-    python benches/runs_rule.py [--studies 200] [--write docs/simulations.md]
+    python benches/campaigns_rule.py [--studies 200] [--write docs/simulations.md]
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benches.simulations_page import main, table
 
+from fslab.answers.campaigns import fit, over_campaigns
 from fslab.answers.compare import Question, estimate
-from fslab.answers.runs import fit, over_runs
 
-COMMAND = "benches/runs_rule.py"
+COMMAND = "benches/campaigns_rule.py"
 WORKLOADS, CELLS, BLOCKS, NOISE = 15, 3, 6, 0.03
-RUNS = (2, 3, 5)
+CAMPAIGNS = (2, 3, 5)
 Floats = NDArray[np.float64]
 Random = np.random.Generator
 
@@ -34,14 +34,14 @@ Random = np.random.Generator
 def changing(
     change: float, shift: float, own: float = 0.0, loud: float = 1.0
 ) -> Callable[[Random, int], Floats]:
-    """Return a maker of the true logarithms by workload, cell and run. ``own``: how much the sizes of workloads differ
-    (standard deviation of their logarithm). ``loud``: how many times as much the first cell changes."""
+    """Return a maker of the true logarithms by workload, cell and campaign. ``own``: how much the sizes of workloads
+    differ (standard deviation of their logarithm). ``loud``: how many times as much the first cell changes."""
 
-    def made(random: Random, runs: int) -> Floats:
+    def made(random: Random, campaigns: int) -> Floats:
         size = np.exp(random.normal(scale=own, size=(WORKLOADS, 1, 1)))
-        cells = random.normal(scale=change, size=(WORKLOADS, CELLS, runs))
+        cells = random.normal(scale=change, size=(WORKLOADS, CELLS, campaigns))
         cells[:, 0] *= loud
-        return size * (cells + random.normal(scale=shift, size=(WORKLOADS, 1, runs)))
+        return size * (cells + random.normal(scale=shift, size=(WORKLOADS, 1, campaigns)))
 
     return made
 
@@ -56,7 +56,7 @@ def noise(random: Random, size: tuple[int, ...], lag1: float) -> Floats:
 
 DATA: dict[str, tuple[Callable[[Random, int], Floats], float]] = {
     "nothing changes": (changing(0, 0), 0.0),
-    "nothing changes, AR 0.5 within runs": (changing(0, 0), 0.5),
+    "nothing changes, AR 0.5 within campaigns": (changing(0, 0), 0.5),
     "figures 3 %, workloads 10 %": (changing(0.03, 0.1), 0.0),
     "figures 10 %, workloads 10 %": (changing(0.1, 0.1), 0.0),
     "each workload its own (log. s.d. 0.7), on average as above": (changing(0.1, 0.1, own=0.7), 0.0),
@@ -67,13 +67,18 @@ DATA: dict[str, tuple[Callable[[Random, int], Floats], float]] = {
 def rows(name: str, count: int) -> list[list[str]]:
     make, lag1 = DATA[name]
     found = []
-    for runs in RUNS:
+    for campaigns in CAMPAIGNS:
         random, false = np.random.default_rng(5), np.zeros(2)
         for _ in range(count):
-            true = make(random, runs)
+            true = make(random, campaigns)
             values = true[..., None] + noise(random, (*true.shape, BLOCKS), lag1)
             data = [
-                [[[dict(enumerate(values[work, cell, run])) for cell in range(CELLS)] for run in range(runs)]]
+                [
+                    [
+                        [dict(enumerate(values[work, cell, campaign])) for cell in range(CELLS)]
+                        for campaign in range(campaigns)
+                    ]
+                ]
                 for work in range(WORKLOADS)
             ]
             spread = fit(data)
@@ -81,14 +86,17 @@ def rows(name: str, count: int) -> list[list[str]]:
             for work in range(WORKLOADS):
                 each = [
                     estimate(
-                        Question(over=_figures(values[work, 0, run]), under=_figures(values[work, 1, run]))
+                        Question(
+                            over=_figures(values[work, 0, campaign]),
+                            under=_figures(values[work, 1, campaign]),
+                        )
                     )
-                    for run in range(runs)
+                    for campaign in range(campaigns)
                 ]
-                over = over_runs(each, spread, [[1.0, -1.0]])
+                over = over_campaigns(each, spread, [[1.0, -1.0]])
                 false += [bool(one.differs) for one in (each[0], over)]
         alone, together = 100 * false / (count * WORKLOADS)
-        found.append([name, str(runs), f"{alone:.1f}", f"{together:.1f}"])
+        found.append([name, str(campaigns), f"{alone:.1f}", f"{together:.1f}"])
     return found
 
 
@@ -97,9 +105,9 @@ def _figures(values: Floats) -> dict[int, float]:
 
 
 def tables(count: int) -> str:
-    head = ["changes from run to run", "runs", "by one run: false %", "by all: false %"]
+    head = ["changes between campaigns", "campaigns", "by one: false %", "by all: false %"]
     about = (
-        f"Studies of {WORKLOADS} workloads on {CELLS} stacks that do not differ, {BLOCKS} blocks a run, noise "
+        f"Studies of {WORKLOADS} workloads on {CELLS} stacks that do not differ, {BLOCKS} blocks a campaign, noise "
         f"{NOISE * 100:g} %; {count} studies of each kind."
     )
     return "\n\n".join(
@@ -108,4 +116,4 @@ def tables(count: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, "runs-rule", ("--studies", 200), tables))
+    sys.exit(main(__doc__, "campaigns-rule", ("--studies", 200), tables))
