@@ -1,4 +1,5 @@
-"""Tests of what a page shows per campaign and per row: unique figures, ratios, absences, versions, order of words."""
+"""Tests of what a page shows per campaign and per row: unique figures, ratios, absences, versions,
+devices, order of words, points of a large campaign."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from typing import Any
 
 from tests.browser import campaigns
 from tests.browser.campaigns import BTRFS, EXT4, XFS
+from tests.unit import compared
 
 from fslab.cell import Cell, MachineSpec, StackSpec
 from fslab.record import Metric, Provenance, Status, TrialRecord
@@ -13,6 +15,7 @@ from fslab.report import paper
 from fslab.report.build import build
 from fslab.report.cells import one_line
 from fslab.report.figures import points
+from fslab.report.figures.over_time import OrderPoint
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
 from fslab.report.page import assemble, heat, method
@@ -98,3 +101,38 @@ def test_stacks_on_another_machine_are_listed_in_the_order_of_the_plan() -> None
     places = [report.rows[0].words.index(label) for label in labels[1:]]
     assert "on another kind of machine" in report.rows[0].words
     assert places == sorted(places)
+
+
+def test_an_invalid_trial_is_never_part_of_a_usable_point() -> None:
+    count = 2 * assemble.MOMENTS
+    points = [
+        OrderPoint(
+            stack="xfs", workload="w", usable=number % 5 != 0, minutes=float(number),
+            ratio=1.0 if number % 5 else 0.1,
+        )
+        for number in range(count)
+    ]  # fmt: skip
+    found = assemble._thinned(points)
+    assert len(found) <= assemble.MOMENTS + 2
+    assert sum(each.trials for each in found) == count
+    assert {each.ratio for each in found if each.usable} == {1.0}
+    assert {each.ratio for each in found if not each.usable} == {0.1}
+    assert sum(each.trials for each in found if not each.usable) == count // 5
+
+
+def test_facts_of_disks_share_a_row_and_counters_have_none() -> None:
+    disks: list[dict[str, object]] = [
+        {"profile": "hdd-7200", "seed": seed, "faults": [], "statistics": {"reads": seed}} for seed in (1, 2)
+    ]
+    device = {"size_bytes": 1 << 30, "virtual_disks": disks, "memory_held_bytes": 4096}
+    records = [
+        trial.model_copy(update={"provenance": Provenance(device=device)})
+        for trial in compared.trials(compared.cell(), compared.around(1))
+    ]
+    ((title, facts),) = method._devices(records)
+    assert title == "Device under memory"
+    assert dict(method._described(facts)) == {
+        "size": "1 GiB",
+        "virtual disks: profile": "hdd-7200",
+        "virtual disks: seed": "1 / 2",
+    }
