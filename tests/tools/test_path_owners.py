@@ -501,6 +501,10 @@ class TestCode:
         boot = Boot(spec=spec, directory=directory, mark=("a", "b"), init=["/bin/true"])
         with pytest.raises(UnsupportedError, match=f"others can change: .* belongs to user {NOBODY}"):
             machine.boot(boot)
+        spec = spec.model_copy(update={"memory": "512m"})
+        assert machine.missing(spec) != ()
+        os.chown(directory / what, 0, -1)
+        assert machine.missing(spec) == (), "an agent of a fleet asks again"
 
 
 def test_what_root_may_not_look_at_is_not_taken_for_missing(directory: Path) -> None:

@@ -4,7 +4,6 @@ A kernel of User-Mode Linux and its modules run in a process of the host, and QE
 """
 
 import os
-from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -12,6 +11,8 @@ from fslab.cell import MachineSpec
 from fslab.machine import modules
 from fslab.machine.kinds import Need
 from fslab.system import path_owners
+
+_closed: set[tuple[MachineSpec, Path | None]] = set()
 
 
 def changeable(spec: MachineSpec, directory: Path | None) -> tuple[Need, ...]:
@@ -32,4 +33,11 @@ def changeable(spec: MachineSpec, directory: Path | None) -> tuple[Need, ...]:
     return (Need(what=f"root does not boot what others can change: {why}", remedy=remedy),) if why else ()
 
 
-planned = cache(changeable)  # a plan asks for each stack; who boots one asks again
+def planned(spec: MachineSpec, directory: Path | None) -> tuple[Need, ...]:
+    """The same, but not again for what nobody could change: a plan asks for each stack. Who boots one asks again."""
+    if (spec, directory) in _closed:
+        return ()
+    found = changeable(spec, directory)
+    if not found:
+        _closed.add((spec, directory))
+    return found
