@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -246,6 +248,21 @@ def test_plan_answers_first_and_says_what_run_refuses(fslab: Fslab) -> None:
     assert "cannot run here" in said
     assert "of memory, but only" in said
     assert "mkfs" not in said
+
+
+def test_the_command_that_a_plan_advises_shows_its_commands(fslab: Fslab, tmp_path: Path) -> None:
+    (tmp_path / "own studies").mkdir()
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/j.fio").write_text("[a]\nrw=write\nsize=1m\n")
+    (tmp_path / "own studies/s.yaml").write_text(
+        "title: t\nmedia: {here: {type: directory, path: .}}\nstacks: {here: {medium: here}}\n"
+        "workloads: {w: {tool: fio, file: ../jobs/j.fio}}\n"
+    )
+    said = fslab("plan", "own studies/s.yaml", "--set", "trials=3", "--allow-path", "jobs").stdout
+    (advised,) = re.findall("^exact commands of each cell: fslab (.*)$", said, re.MULTILINE)
+    shown = fslab(*shlex.split(advised)).stdout
+    assert "3 trials" in shown
+    assert "jobs.fio" in shown
 
 
 def test_a_plan_says_which_cells_share_files(fslab: Fslab) -> None:
