@@ -256,15 +256,16 @@ def test_a_fact_that_goes_with_the_ratio_is_a_coincidence() -> None:
 
 
 def test_the_kernel_of_trials_in_guests_is_that_of_the_guests() -> None:
-    """The hosts have two kernels, with which the ratio seems to go; the guests have one."""
+    """The hosts have two kernels and two CPUs, with which the ratio goes; the guests have one kernel."""
     measured = []
     for number in range(8):
         late = number > 3
-        made, records = campaign(f"m{number}", 1.2 + number / 100 + late / 2, kernel=("6.1", "6.12")[late])
-        guest = Provenance(machine={"machine": "uml", "kernel": "6.18", "host": made.machine})
+        ratio = 1.2 + number / 100 + late / 2
+        made, records = campaign(f"m{number}", ratio, kernel=("6.1", "6.12")[late], cpu="AB"[late])
+        guest = Provenance(machine={"machine": "uml", "kernel": "6.18", "cpu": "none", "host": made.machine})
         measured.append((made, [each.model_copy(update={"provenance": guest}) for each in records]))
     found = told(measured)
-    assert found.rows[0].coincides == ()
+    assert [split.facts for split in found.rows[0].coincides] == [("cpu: A / B",)]
     assert {machine.kernel for machine in found.machines} == {"6.18"}
 
 

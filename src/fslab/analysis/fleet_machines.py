@@ -1,7 +1,7 @@
 """The machines on which campaigns of one study ran, and their trials, independent of the path of a disk. Pure."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,11 +11,14 @@ from fslab.analysis.matching import PLACES
 from fslab.analysis.measured import MeasuredCampaign
 from fslab.cell import Cell
 from fslab.machine import differences
+from fslab.machine.fact import FactGroup
+from fslab.machine.facts import CATALOGUE
 from fslab.record import TrialRecord
 
 Measured = Sequence[tuple[MeasuredCampaign, Sequence[TrialRecord]]]
 # Machines with the same host name are distinguished by facts that no reboot, update or memory module changes.
 _HARDWARE = ("product", "cpu")
+_OF_GUEST = frozenset({FactGroup.KERNEL, FactGroup.MEMORY, FactGroup.SETTINGS})
 _STEP = 1_000_000  # offset of the block numbers from one campaign of a machine to the next
 
 
@@ -35,13 +38,13 @@ class Machine:
 
     def facts_with(self, wanted: Sequence[str]) -> dict[str, Any]:
         """Return the facts of the trials of the cells with these identities, and what describes their devices
-        (``device.model``). A fact that a guest does not have is that of its host, and one that is not the same in all
-        of them is left out."""
+        (``device.model``). What is not the same in all of them is left out."""
         found = [
-            (campaign.machine | trial.provenance.machine, trial.provenance.device)
+            (_facts(campaign.machine, trial.provenance.machine), trial.provenance.device)
             for campaign, trials in zip(self.campaigns, self.trials, strict=True)
             for name in wanted
             for trial in trials.get(name, ())
+            if trial.metrics
         ]
         first, *others = (facts for facts, _ in found) if found else ({},)
         same = {
@@ -61,6 +64,12 @@ class Machine:
             for number, trials in enumerate(self.trials)
             for block, value in values_by_block(trials.get(wanted, ()), metric).items()
         }
+
+
+def _facts(host: Mapping[str, Any], ran: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of a trial. In a guest, kernel, memory and settings are its own, and the hardware is the host's,
+    which the guest does not see."""
+    return {name: (ran if fact.group in _OF_GUEST else host).get(name) for name, fact in CATALOGUE.items()}
 
 
 def by_machine(campaigns: Measured) -> list[Machine]:
