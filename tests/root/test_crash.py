@@ -23,6 +23,7 @@ from tests.root.conftest import FSLAB
 
 from fslab.api.crash import run_request
 from fslab.crash import bounded, examine
+from fslab.crash.findings import Kind
 from fslab.crash.sequences import Sequences
 from fslab.errors import InterruptedBySignal
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
@@ -273,6 +274,7 @@ INTERRUPTED = """
 import json, os, shutil, sys
 from pathlib import Path
 from fslab.crash import bounded, examine, judge
+from fslab.crash.findings import Kind
 from fslab.crash.sequences import Sequences
 from fslab.errors import InterruptedBySignal
 from fslab.storage.filesystems import REGISTRY
@@ -537,3 +539,28 @@ def test_links_and_devices_of_a_state_lead_nowhere(tmp_path: Path) -> None:
     assert seen.contents[0] == {}
     assert seen.contents[1]["null"].error == "Permission denied"
     assert [path.name for path in outside.iterdir()] == ["secret"]
+
+
+def test_a_state_that_cannot_be_written_or_emptied_is_found_although_no_checker_misses_anything(
+    tmp_path: Path,
+) -> None:
+    """As after faults of published bugs (generic/034, 039, 481), here by attributes of inodes."""
+    within, image, target = (tmp_path / name for name in ("within", "image", "target"))
+    target.mkdir()
+    for number in range(3):
+        (within / f"s0000{number}/d").mkdir(parents=True)
+        (within / f"s0000{number}/d/f").write_text("x")
+    proc.run(["truncate", "--size=16M", str(image)])
+    proc.run(["mkfs.ext4", "-q", "-d", str(within), str(image)])
+    extents_and_immutable = "0x80010"
+    for place in ("s00001", "s00002/d"):
+        proc.run(
+            ["debugfs", "-w", "-R", f"set_inode_field {place} flags {extents_and_immutable}", str(image)]
+        )
+    sequences = Sequences(chosen=(bounded.parse(["write n", "fsync n"]),) * 3)
+    tested = examine.subject(FILESYSTEMS.get("ext4"), "rw", ".", image)
+    seen = examine.Examiner(tested, sequences, target).examine(image, [0, 1, 2])
+    assert [(each.sequence, each.kind, each.detail, each.broken) for each in seen.findings] == [
+        (1, Kind.UNWRITABLE, "cannot write or remove 'written-afterwards': Operation not permitted", True),
+        (2, Kind.UNWRITABLE, "cannot write or remove 'd/f': Operation not permitted", True),
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,7 +50,13 @@ class Sequences(Source[dict[str, Seen]]):
         with (directory / PROBE).open("xb", buffering=0) as file:
             file.write(bytes(BLOCK_BYTES))
             os.fsync(file.fileno())
-        shutil.rmtree(directory)
+        for above, inner, others in os.walk(directory, topdown=False):
+            for path in (Path(above, name) for name in (*others, *inner)):
+                if path.is_dir() and not path.is_symlink():
+                    path.rmdir()
+                else:
+                    path.unlink()
+        directory.rmdir()
 
     def judge(self, progress: Progress, seen: dict[str, Seen], promises: Promises) -> RunVerdict:
         history = self._history(progress, promises)
