@@ -188,12 +188,15 @@ def format_duration(seconds: float) -> str:
 
 
 _LIKE_ONE = 5e-5  # a ratio that is nearer to 1 is shown as 1
+_NOTHING_KNOWN = 1e6  # how many times as large the high end of an interval is as its low one
 
 
 def ratio_text(*ratios: float) -> tuple[str, ...]:
     """Return ratios with few decimals, but with two significant digits, and enough that a ratio other than 1 does not
-    look like 1."""
+    look like 1. The ends of an interval that says nothing are ``<0.001`` and ``>1000``."""
     smallest = min(ratios)
+    if says_nothing(smallest, max(ratios)):
+        return tuple(_coarse(ratio) for ratio in ratios)
     decimals = 0 if smallest >= 99.5 else 1 if smallest >= 9.995 else 2
     while decimals < 6 and 0 < smallest * 10**decimals < 9.95:
         decimals += 1
@@ -201,6 +204,15 @@ def ratio_text(*ratios: float) -> tuple[str, ...]:
     while any(float(f"{ratio:.{decimals}f}") == 1 for ratio in others):
         decimals += 1
     return tuple(f"{ratio:.{decimals}f}" for ratio in ratios)
+
+
+def says_nothing(low: float, high: float) -> bool:
+    """Return whether an interval of a ratio is so wide that its ends are only distracting."""
+    return 0 < low * _NOTHING_KNOWN < high
+
+
+def _coarse(ratio: float) -> str:
+    return "<0.001" if ratio < 0.001 else ">1000" if ratio > 1000 else f"{ratio:.2g}"
 
 
 def format_value(value: float | None, unit: Unit) -> str:

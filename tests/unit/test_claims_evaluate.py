@@ -522,3 +522,9 @@ def test_a_part_that_is_open_has_a_forecast_even_if_the_nearer_end_is_excluded()
     assert shifted.interval is not None
     assert shifted.interval.low < 1 < shifted.interval.high
     assert not is_settled(shifted, shifted.differs is True, goal=Goal.DECIDED, precision=0.02)
+
+
+def test_an_interval_that_says_nothing_has_no_long_numbers() -> None:
+    (finding,) = answer(claim("xfs > ext4"), TWICE).findings
+    wide = finding.model_copy(update={"low": 1e-8, "high": 2.7e10})
+    assert "xfs / ext4 is 2 (<0.001–>1000)" in finding_words(wide)

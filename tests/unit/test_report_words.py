@@ -261,6 +261,9 @@ def test_a_stack_is_worse_than_one_of_several_best_only_after_holm_s_correction(
         ((0.098, 0.2), ("0.098", "0.200")),
         ((150.4,), ("150",)),
         ((1e-9,), ("0.000000",)),
+        ((1.86, 1e-8, 2.7e10), ("1.9", "<0.001", ">1000")),
+        ((2400.0, 2300.0, 2500.0), ("2400", "2300", "2500")),
+        ((0.0, 1.0), ("0.00", "1.00")),
     ],
 )
 def test_ratio_never_looks_like_one_when_it_is_not(ratios: tuple[float, ...], texts: tuple[str, ...]) -> None:

@@ -6,7 +6,7 @@ from math import inf
 from fslab.answers.model import INDEPENDENCE_LEAST
 from fslab.claims.model import UPHELD, ClaimAnswer, ClaimVerdict, PartFinding
 from fslab.claims.verdict import verdict_of
-from fslab.units import counted, first_of, format_value, ratio_text
+from fslab.units import counted, first_of, format_value, ratio_text, says_nothing
 
 SHOWN = 2
 MEASURED = " Measured: "  # between why a part is not tested, and its figure
@@ -100,7 +100,10 @@ def figure_words(finding: PartFinding) -> str:
         return "–"
     if finding.low is None or finding.high is None:
         return _one(finding, finding.value)
-    return f"{_one(finding, finding.value)} ({_one(finding, finding.low)}–{_one(finding, finding.high)})"
+    value, low, high = (_one(finding, one) for one in (finding.value, finding.low, finding.high))
+    if finding.unit is None and says_nothing(finding.low, finding.high):
+        value, low, high = ratio_text(finding.value, finding.low, finding.high)
+    return f"{value} ({low}–{high})"
 
 
 def share_words(margin: float | None) -> str:
