@@ -12,7 +12,7 @@ from fslab.errors import FslabError
 _MOST_NESTED = 10
 _MOST_CHARACTERS = 1 << 20
 BEGIN, END = ";; fslab: from ", ";; fslab: end"
-INCLUDE = re.compile(r"\s*include[ \t]+(\S.*?)\s*")
+INCLUDE = re.compile(r"\s*include[ \t]+(\S(?:.*\S)?)\s*")
 
 
 def with_includes(name: str, text: str, read: Callable[[str], str], _nested: int = 0) -> str:

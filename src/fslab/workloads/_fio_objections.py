@@ -8,7 +8,8 @@ from fslab.units import plain_size
 from fslab.workloads import MOST_AT_ONCE
 from fslab.workloads._fio_options import ALIASES, KNOWN, LEFT_OUT, ORDER, REFUSED, ZONED
 
-_WITH_BYTES = re.compile(r"\d+(?:\.\d+)?\s*[kmgt]i?b(?!\w)", re.IGNORECASE)
+# From the first digit of a number only: else, each digit of a long one would be tried.
+_WITH_BYTES = re.compile(r"(?<!\d)\d+(?:\.\d+)?\s*[kmgt]i?b(?!\w)", re.IGNORECASE)
 _ONE_OR_MORE = re.compile(r"[\d.,:/%\skmgtib-]+", re.IGNORECASE)  # sizes, ranges and shares: 4KiB/60:64KiB/40
 AT_ONCE = frozenset(
     {"numjobs", "iodepth", "verify_async"}

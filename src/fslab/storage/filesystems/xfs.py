@@ -74,7 +74,7 @@ class Xfs(FileSystem):
 
     def made_with(self, options: str) -> Made:
         """Return what mkfs.xfs writes with a log of the study's size (in bytes); none of another unit is counted."""
-        found = re.search(r"-l\s*\S*\bsize=(\w+)", options)
+        found = re.search(r"(?<!\S)-l\s*\S*\bsize=(\w+)", options)
         if found is None:
             return self.made
         with suppress(ValueError):

@@ -1,0 +1,59 @@
+"""Tests that a long text of a study, a store or a job file takes no time out of proportion to its length."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+from tests.unit.claimed import cell
+
+from fslab.claims.scope import workload_is
+from fslab.storage.filesystems import REGISTRY
+from fslab.study.source import LONGEST_TEXT
+from fslab.workloads._fio_includes import with_includes
+from fslab.workloads._fio_objections import spelled
+
+ENOUGH_S = 1  # with milliseconds needed; without an end, or minutes, if each part of the text is tried again
+
+
+@pytest.fixture(autouse=True)
+def ends() -> Iterator[None]:
+    def late(*_: object) -> None:
+        raise AssertionError(f"not done after {ENOUGH_S} s")
+
+    former = signal.signal(signal.SIGALRM, late)
+    signal.alarm(ENOUGH_S)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, former)
+
+
+def test_a_claim_about_workloads_with_many_wildcards() -> None:
+    assert not workload_is("*a" * 40 + "*b", cell("xfs", "a" * 100))
+    assert workload_is("*a" * 40 + "*", cell("xfs", "a" * 100))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "workload"),
+    [("r*[bs=4k]", "rw[bs=4k]"), ("r?", "rw[bs=4k]"), ("rw", "rw[bs=4k]"), ("*", "rw"), ("[rw]*", "[rw]+")],
+)
+def test_wildcards_stand_for_characters_and_brackets_for_themselves(pattern: str, workload: str) -> None:
+    assert workload_is(pattern, cell("xfs", workload))
+    assert not workload_is(pattern.replace("*", ""), cell("xfs", "r"))
+
+
+def test_a_number_of_many_digits() -> None:
+    assert spelled("1" * LONGEST_TEXT) == "1" * LONGEST_TEXT
+    assert spelled("4KiB/60:1.5MiB/40") == "4k/60:1536k/40"
+
+
+def test_many_flags_in_a_word_of_mkfs() -> None:
+    xfs = REGISTRY.get("xfs")
+    assert xfs.made_with("-l" * (LONGEST_TEXT // 2)) == xfs.made
+    assert xfs.made_with("-d agcount=4 -l su=4k,size=64m").most_zero_bytes == 64 << 20
+
+
+def test_an_include_with_many_blanks() -> None:
+    texts = {f"b{' ' * 100_000}c": "[job]"}
+    assert "[job]" in with_includes("a.fio", f"include {next(iter(texts))}  ", texts.__getitem__)
