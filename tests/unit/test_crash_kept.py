@@ -128,6 +128,33 @@ def test_any_bytes_as_its_log(suffix: str, keep: Callable[[int], str], home: Pat
         kept.load(identity, home)
 
 
+@pytest.mark.parametrize("file", ["crash-base", "fslab-disk.log", "fslab-disk.log.data", kept.ABOUT])
+def test_a_recording_copied_from_elsewhere_shows_no_other_file(
+    file: str, keep: Callable[[int], str], home: Path, tmp_path: Path
+) -> None:
+    """Its links would be followed with the rights of the reader, into an image that others may read."""
+    place = home / keep(1)
+    (place / file).rename(tmp_path / "elsewhere")
+    (place / file).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match=f"'{file}' is not a regular file"):
+        kept.load(place.name, home)
+    (place / file).unlink()
+    os.mkfifo(place / file)
+    with pytest.raises(StoreError, match="not a regular file" if file != kept.ABOUT else "no recording"):
+        kept.load(place.name, home)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can own files of another user")
+@pytest.mark.parametrize("file", [".", "crash-base"])
+def test_root_uses_no_recording_that_another_user_can_exchange(
+    file: str, keep: Callable[[int], str], home: Path
+) -> None:
+    identity = keep(1)
+    os.chown(home / identity / file, 65534, 65534)
+    with pytest.raises(StoreError, match="belongs to user 65534"):
+        kept.load(identity, home)
+
+
 @pytest.mark.parametrize(
     "identity", ["", ".", "..", "../made", "/etc", "x" * 300, "\x1b[31m", "0a1b2c3d/../made"]
 )

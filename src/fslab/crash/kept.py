@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import shutil
+import stat
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -21,7 +23,7 @@ from fslab.crash.sources import Source
 from fslab.errors import FslabError, StoreError
 from fslab.storage.filesystem_options import not_shown
 from fslab.storage.filesystems import REGISTRY
-from fslab.system import files
+from fslab.system import files, path_owners
 
 ABOUT = "about.json"
 VERSION = 2  # what the files of a sequence hold at its start, and the forms of its steps
@@ -109,6 +111,7 @@ def load(identity: str, home: Path) -> KeptRecording:
 
 
 def _loaded(place: Path, identity: str) -> KeptRecording:
+    _check_files(place)
     about = texts.json_of(texts.of_file(place / ABOUT, limit_bytes=ABOUT_BYTES))
     if about["version"] != VERSION:
         raise ValueError("another version of fslab made it")
@@ -126,6 +129,20 @@ def _loaded(place: Path, identity: str) -> KeptRecording:
     recording = Recording(base=base, log=log)
     recording.table()
     return KeptRecording(recording=recording, tested=tested, source=source)
+
+
+def _check_files(place: Path) -> None:
+    """Raise ValueError or UnsafeError unless it holds only regular files, which no other user can exchange.
+
+    A directory that was copied from elsewhere can have a link to a file of root's, which the image of a state would
+    show to others, or a pipe, which would block.
+    """
+    path_owners.check_closed(place, sticky=False)
+    for file in place.iterdir():
+        if not stat.S_ISREG(file.lstat().st_mode):
+            raise ValueError(f"'{file.name}' is not a regular file")
+        if os.geteuid() == 0 and (why := path_owners.stranger(file)):
+            raise ValueError(why)
 
 
 def _identity(log: Path) -> str:
