@@ -4,10 +4,12 @@ characters that it would obey.
 Contains no format. ``texts`` and ``system.untrusted_files`` read files that others wrote.
 """
 
+import contextlib
 import errno
 import io
 import os
 import re
+import stat
 import sys
 import tempfile
 from pathlib import Path
@@ -41,8 +43,7 @@ def _replace(path: Path, data: bytes) -> None:
         return
     check_place(path)
     place = _followed(path)
-    if not place.is_symlink() and place.exists() and not place.is_file() and not _is_strange(place):
-        _write(place, data, os.O_APPEND | os.O_NOFOLLOW)
+    if _written_to_device(place, data):
         return
     try:
         _rename_over(place, data)
@@ -105,10 +106,24 @@ def _is_stream(path: Path) -> bool:
     return _DESCRIPTOR.fullmatch(str(path)) is not None
 
 
-def _is_strange(place: Path) -> bool:
+def _written_to_device(place: Path, data: bytes) -> bool:
+    """Write to what is neither a file nor a link, such as a pipe, and return True; False if it is to be replaced."""
+    try:
+        # Judged and written to by one descriptor: others can exchange the name.
+        with files.opened(place, os.O_PATH | os.O_NOFOLLOW) as found:
+            about = os.fstat(found)
+            if stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode) or _is_strange(about, place):
+                return False
+            _write(Path(f"/proc/self/fd/{found}"), data, os.O_APPEND)
+            return True
+    except FileNotFoundError:
+        return False
+
+
+def _is_strange(about: os.stat_result, place: Path) -> bool:
     """Return whether it is a pipe of another user, who would get what is written, or let the writer wait for ever; in a
     directory where only trusted users can make files, they meant it."""
-    theirs = place.is_fifo() and place.lstat().st_uid not in path_owners.trusted()
+    theirs = stat.S_ISFIFO(about.st_mode) and about.st_uid not in path_owners.trusted()
     return theirs and path_owners.stranger(place.parent, sticky=False) is not None
 
 
@@ -139,8 +154,10 @@ def _rename_over(place: Path, data: bytes) -> None:
 
 def _mode(place: Path) -> int:
     """Return the permissions of an existing file of the user; else those of a new file."""
-    if _is_plain(place) and (there := place.stat()).st_uid == os.geteuid():
-        return there.st_mode & 0o777
+    with contextlib.suppress(FileNotFoundError):
+        there = place.lstat()
+        if stat.S_ISREG(there.st_mode) and there.st_uid == os.geteuid():
+            return there.st_mode & 0o777
     umask = os.umask(0o077)
     os.umask(umask)
     return 0o666 & ~umask

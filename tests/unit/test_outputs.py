@@ -156,3 +156,26 @@ def test_a_long_name_leaves_room_for_the_unfinished_file(tmp_path: Path) -> None
     file = tmp_path / ("漢" * 85)
     outputs.replace(file, "new")
     assert file.read_text() == "new"
+
+
+def test_a_pipe_that_is_exchanged_is_written_to_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In /tmp, another user can exchange a name between the look and the write."""
+    pipe, other = tmp_path / "pipe", tmp_path / "other"
+    os.mkfifo(pipe)
+    other.write_text("kept")
+
+    def exchanged(*_: object) -> bool:
+        pipe.unlink()
+        pipe.hardlink_to(other)
+        return False
+
+    monkeypatch.setattr(outputs, "_is_strange", exchanged)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        outputs.replace(pipe, "text")
+        assert os.read(reader, 10) == b"text"
+    finally:
+        os.close(reader)
+    assert other.read_text() == "kept"
