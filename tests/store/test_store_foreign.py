@@ -166,6 +166,20 @@ def test_what_a_small_file_computes_is_not_read(computed: str, theirs: Path) -> 
         Store.open(str(theirs), create=False)
 
 
+def test_a_trigger_of_others_changes_nothing_that_is_stored(theirs: Path) -> None:
+    with closing(sqlite3.connect(theirs)) as database:
+        database.execute("CREATE TABLE seen(id)")
+        database.execute("CREATE TRIGGER of_a_user AFTER INSERT ON seen BEGIN DELETE FROM seen; END")
+    with Store.open(str(theirs), create=False) as store:
+        assert store.has("c1")
+    with closing(sqlite3.connect(theirs)) as database:
+        database.execute(
+            "CREATE TRIGGER Later AFTER INSERT ON Campaigns BEGIN UPDATE campaigns SET note = 'x'; END"
+        )
+    with pytest.raises(StoreError, match="trigger 'Later' is not one that fslab made"):
+        Store.open(str(theirs), create=False)
+
+
 def test_the_caller_of_sudo_keeps_the_own_store(theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_UID", str(NOBODY))
     with Store.open(str(theirs), create=False) as store:

@@ -52,7 +52,8 @@ def create(connection: Connection) -> None:
     connection.execute(version.insert().values(version_num=SCHEMA))
 
 
-def _sqlite() -> Iterator[str]:
+def sqlite_triggers() -> Iterator[str]:
+    """Yield the statements that make the triggers of an SQLite store, as the store keeps them."""
     for name in IMMUTABLE:
         yield f"CREATE TRIGGER {name}_no_update BEFORE UPDATE ON {name} {_REFUSE}"
         unless = "WHEN NOT EXISTS (SELECT 1 FROM deletions)"
@@ -81,4 +82,4 @@ def _postgresql() -> Iterator[str]:
     )
 
 
-_TRIGGERS = {"sqlite": _sqlite, "postgresql": _postgresql}
+_TRIGGERS = {"sqlite": sqlite_triggers, "postgresql": _postgresql}

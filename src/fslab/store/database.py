@@ -21,6 +21,7 @@ from sqlalchemy.sql import column
 from fslab.errors import NotStoredError, StoreError, UnsafeError
 from fslab.store import database_errors, readonly
 from fslab.store.creation import create as create_tables
+from fslab.store.creation import sqlite_triggers
 from fslab.store.database_errors import translated
 from fslab.store.rows import from_json
 from fslab.store.schema import SCHEMA, VERSION_TABLE, metadata
@@ -303,14 +304,20 @@ def _is_new(connection: Connection, place: str) -> bool:
 def _check_tables(connection: Connection, place: str) -> None:
     """Raise StoreError if a value of a table is not stored but computed: a file of some kilobytes could have terabytes.
 
-    That is in views and virtual tables (root page 0), generated columns (hidden) and defaults; fslab has none.
+    That is in views and virtual tables (root page 0), generated columns (hidden) and defaults; fslab has none. Triggers
+    of others could change what fslab stores.
     """
     computed = connection.exec_driver_sql(
         "SELECT m.name FROM sqlite_master AS m, pragma_table_xinfo(m.name) AS c WHERE m.type IN ('table', 'view') "
         "AND (m.rootpage = 0 OR c.hidden OR c.dflt_value IS NOT NULL)"
     ).scalars()
-    own = {VERSION_TABLE, *metadata.tables}
-    if (found := next((name for name in computed if name.lower() in own), None)) is not None:
+    triggers = connection.exec_driver_sql(
+        "SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger'"
+    )
+    own, made = {VERSION_TABLE, *metadata.tables}, {*sqlite_triggers()}
+    foreign = [f"table '{name}'" for name in computed if name.lower() in own]
+    foreign += [f"trigger '{name}'" for name, on, sql in triggers if on.lower() in own and sql not in made]
+    if foreign:
         raise StoreError(
-            f"table '{found}' is not one that fslab made", where=place, hint="give another store with --store"
+            f"{foreign[0]} is not one that fslab made", where=place, hint="give another store with --store"
         )
