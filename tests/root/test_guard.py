@@ -227,6 +227,32 @@ def test_one_that_somebody_else_has_written_since_is_not_wiped(
     assert "ext4" in shell("wipefs", "--noheadings", devices[0]).stdout
 
 
+def test_a_name_that_leads_elsewhere_for_a_moment_gets_no_other_disk_wiped(
+    loop: Make, stable: Stable, shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = loop(), loop()
+    path = stable(first)
+    check_unused = guard.check_unused
+
+    def meanwhile(named: str) -> Path:
+        Path(path).unlink()
+        Path(path).symlink_to(second)
+        try:
+            return check_unused(named)
+        finally:
+            Path(path).unlink()
+            Path(path).symlink_to(first)
+
+    shell("mkfs.ext4", "-q", second)
+    with untouched(second), workspaces.opened(new_id(), frozenset({path})) as workspace, ExitStack() as undo:
+        options = DEVICE.parse_options({"path": path})
+        DEVICE.provide(options, workspace, "slot", undo)
+        DEVICE.recheck([options], workspace)
+        shell("mkfs.ext4", "-q", first)
+        monkeypatch.setattr(guard, "check_unused", meanwhile)
+    assert shell("wipefs", "--noheadings", first).stdout == ""
+
+
 def test_another_disk_under_the_same_name_is_refused(loop: Make, stable: Stable, tmp_path: Path) -> None:
     first, second = loop(), loop()
     path = stable(first)

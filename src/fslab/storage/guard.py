@@ -120,12 +120,13 @@ def check_apart(paths: Iterable[str]) -> None:
             raise UnsafeError(f"overlaps with {path}", where=other, hint="name disks that do not overlap")
 
 
-def check_blank(path: str, wipe: Iterable[str], tell: blank.Tell) -> None:
-    """Raise UnsafeError unless the device is proved to be blank or --wipe names it.
+def check_blank(path: str, wipe: Iterable[str], tell: blank.Tell, node: Path | None = None) -> None:
+    """Raise UnsafeError unless the device is proved to be blank or --wipe names it. ``node``: of the device, if it is
+    known.
 
     Blank: no partitions, no signature, and no data in any byte. ``tell`` gets progress messages if this takes long.
     """
-    device = _block_device(path)
+    device = node or _block_device(path)
     if sysfs.device_number(device) in {_source_number(named) for named in wipe}:
         blank.forget(device)  # it may have been written since
         return

@@ -21,8 +21,13 @@ class DiskIdentity:
     @classmethod
     def of(cls, name: str) -> Self:
         """Return the identity of the disk, or of the disk of the partition, that ``name`` leads to now."""
-        disk = shared.disk(sysfs.block_directory(Path(name)))
-        return cls(name=name, number=sysfs.device_number(Path(name)), sequence=sysfs.text(disk / "diskseq"))
+        return cls.at(name, Path(os.path.realpath(name)))
+
+    @classmethod
+    def at(cls, name: str, node: Path) -> Self:
+        """Return the identity of the disk of a node that ``name`` led to. The name may lead elsewhere by now."""
+        disk = shared.disk(sysfs.block_directory(node))
+        return cls(name=name, number=sysfs.device_number(node), sequence=sysfs.text(disk / "diskseq"))
 
     def node(self, *, rebooted: bool) -> Path | None:
         """Return the device's node; None if the name is gone, or leads to another disk.
@@ -32,4 +37,4 @@ class DiskIdentity:
         node = Path(os.path.realpath(self.name))
         if not node.is_block_device() or (rebooted and not self.name.startswith(guard.STABLE)):
             return None
-        return node if rebooted or DiskIdentity.of(self.name) == self else None
+        return node if rebooted or DiskIdentity.at(self.name, node) == self else None

@@ -23,10 +23,10 @@ def held(path: str, workspace: Workspace) -> Path:
     if f"{os.major(claimed)}:{os.minor(claimed)}" != sysfs.device_number(device):
         raise UnsafeError("now names another disk than the locked one", where=path)
     if path not in workspace.media:
-        identity = DiskIdentity.of(path)
-        guard.check_blank(path, workspace.wipe, workspace.tell)
+        identity = DiskIdentity.at(path, device)
+        guard.check_blank(path, workspace.wipe, workspace.tell, device)
         workspace.media[path] = identity
-    check_same(path, workspace)
+    _check_same(path, device, workspace)
     return device
 
 
@@ -38,7 +38,7 @@ def recheck(paths: Sequence[str], workspace: Workspace) -> None:
     """
     for path in paths:
         device = guard.check_unused(path)
-        check_same(path, workspace)
+        _check_same(path, device, workspace)
         blank.check_unwritten(device)
     for path in paths:
         if (overwritten := f"overwritten {path}") not in workspace.media:
@@ -48,13 +48,18 @@ def recheck(paths: Sequence[str], workspace: Workspace) -> None:
 
 def check_same(path: str, workspace: Workspace) -> None:
     """Raise UnsafeError unless the name still leads to the disk of the campaign."""
-    if workspace.media[path] != DiskIdentity.of(path):
+    _check_same(path, Path(os.path.realpath(path)), workspace)
+
+
+def _check_same(path: str, node: Path, workspace: Workspace) -> None:
+    if workspace.media[path] != DiskIdentity.at(path, node):
         raise UnsafeError("now names another disk than at the start of the campaign", where=path)
 
 
 def _leave_blank(path: str, workspace: Workspace) -> None:
     """Wipe the signature of the file system, so that nothing mounts it later."""
-    device = guard.check_unused(path)
-    if workspace.media[path] == DiskIdentity.of(path):
+    # The name is looked up once: it can lead to another disk by the next time.
+    if (device := workspace.media[path].node(rebooted=False)) is not None:
+        guard.check_unused(str(device))
         workspace.run("detach", ["wipefs", "--all", "--quiet", str(device)])
         signatures.forget(path, workspace)
