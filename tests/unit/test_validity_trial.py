@@ -280,6 +280,36 @@ def test_zeros_that_were_not_stored(zeros: bool, written: int, received: int, wa
 
 
 @pytest.mark.parametrize(
+    ("of", "dirtied", "written_back", "kinds"),
+    [
+        (
+            ("volume_dirtied_bytes", "volume_written_back_bytes_flushed"),
+            31,
+            31,
+            [],
+        ),  # the same blocks repeatedly
+        (("volume_dirtied_bytes", "volume_written_back_bytes_flushed"), 64, 0, []),  # files that were deleted
+        (("volume_dirtied_bytes", "volume_written_back_bytes_flushed"), 64, 64, ["zeros_only"]),
+        (
+            ("volume_dirtied_bytes", "volume_written_back_bytes_flushed"),
+            0,
+            0,
+            ["zeros_only"],
+        ),  # another cache, as ZFS
+        (("page_cache_dirtied_bytes", "page_cache_written_bytes"), 31, 31, []),
+        (("page_cache_dirtied_bytes", "page_cache_written_bytes"), 64, 64, ["zeros_only"]),
+    ],
+)
+def test_what_never_left_the_page_cache_was_not_compressed(
+    of: tuple[str, str], dirtied: int, written_back: int, kinds: list[str]
+) -> None:
+    work = WorkFacts(written_bytes=64 * MIB, working_set_bytes=64 * MIB, zeros=True, flushed=True)
+    mib = {"device_written_bytes_flushed": 30, of[0]: dirtied, of[1]: written_back}
+    given = facts(work, figures=figures(**{name: value * MIB for name, value in mib.items()}))
+    assert [kind for kind, _ in verdict(given)] == kinds
+
+
+@pytest.mark.parametrize(
     ("what", "option", "received_mib", "kinds"),
     [
         ("repeats", "rw", 3.5, ["repeated_data"]),  # fio's 4 KiB on btrfs: a thirteenth

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._btrfs import sysfs_directory
@@ -21,9 +22,15 @@ _LINE = re.compile(r"^(BdiDirtied|BdiWritten):\s+(\d+) kB", re.MULTILINE)
 
 class WritebackCounters(Probe):
     """Direct writes that bypass the page cache dirty nothing. Unlike /proc/vmstat, the counters are of one file
-    system, but only root can read them; for other users there are no figures."""
+    system, but only root can read them; for other users there are no figures. ``volume_written_back_bytes`` counts
+    until the tool ended, ``volume_written_back_bytes_flushed`` until syncfs(2) had returned."""
 
     summary = "page cache bytes that this file system dirtied and wrote back"
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (
+        SnapshotMoment.BEFORE,
+        SnapshotMoment.END,
+        SnapshotMoment.SYNCED,
+    )
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return KiB since the mount; nothing without root or debugfs, or if the kernel counts only others' pages."""
@@ -37,13 +44,16 @@ class WritebackCounters(Probe):
         return {name: int(number) for name, number in found}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        before, end = (taken[moment] for moment in self.moments)
-        if not before or not end:
+        before, end, synced = (taken[moment] for moment in self.moments)
+        if not before or not end or not synced:
             return ProbeFinding(values={})
         return ProbeFinding(
             values={
                 "volume_dirtied_bytes": grown(before, end, "BdiDirtied", Unit.BYTES, scale=1024),
                 "volume_written_back_bytes": grown(before, end, "BdiWritten", Unit.BYTES, scale=1024),
+                "volume_written_back_bytes_flushed": grown(
+                    before, synced, "BdiWritten", Unit.BYTES, scale=1024
+                ),
             }
         )
 

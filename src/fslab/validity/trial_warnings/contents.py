@@ -55,11 +55,13 @@ def repeated_data(facts: TrialFacts) -> Issues:
 _COMPRESSES = frozenset({"compress", "compress-force"})  # btrfs(5)
 
 
-def _not_stored(facts: TrialFacts) -> tuple[float, int] | None:
+def _not_stored(facts: TrialFacts) -> tuple[float, float] | None:
     """Return what the device received, and what it would have received of other data, if it received less.
 
     The bytes count once: a tool that writes its files several times may overwrite them in the page cache. With an
     option that compresses, all of them count if they are zeros or direct, because copy-on-write sends metadata too.
+    Bytes that never left the page cache do not count: blocks that were written several times, as random ones are, and
+    files that were deleted.
     """
     work, received = facts.work, facts.known("device_written_bytes_flushed")
     if not work.written_bytes:
@@ -69,4 +71,20 @@ def _not_stored(facts: TrialFacts) -> tuple[float, int] | None:
     if compresses and (work.zeros or work.direct):
         return (received, work.written_bytes) if received < work.written_bytes else None
     once = min(work.written_bytes, (work.working_set_bytes or work.written_bytes) * work.rounds)
-    return (received, once) if received < once * _STORED_SHARE else None
+    written_back = _written_back(facts)
+    sent = once if written_back is None else min(once, written_back)
+    return (received, sent) if received < sent * _STORED_SHARE else None
+
+
+def _written_back(facts: TrialFacts) -> float | None:
+    """Return what the page cache sent to the file system; None if the writes bypassed it, or it is unknown.
+
+    Without root, only that of the whole machine until the tool ended is known.
+    """
+    for dirtied, written_back in (
+        ("volume_dirtied_bytes", "volume_written_back_bytes_flushed"),
+        ("page_cache_dirtied_bytes", "page_cache_written_bytes"),
+    ):
+        if (known := facts.figure(dirtied)) is not None:
+            return facts.figure(written_back) if known else None
+    return None
