@@ -103,15 +103,18 @@ def test_how_long_it_was_asked_to_measure() -> None:
 
 
 def test_the_depth_that_was_reached() -> None:
-    found = reading(
-        "randread-shallow", rw="randread", size="64m", direct=True, iodepth=32, runtime=1, rate_iops=500
-    )
+    asked = {"rw": "randread", "size": "64m", "direct": True, "iodepth": 32, "runtime": 1}
+    found = reading("randread-shallow", **asked)
     # 95.8 x 1 + 2.6 x (2 to 3) + 0.8 x (4 to 7) + 0.8 x (8 to 15) of 100 %
     assert found.depth is not None
     assert found.depth.asked == 32
     assert found.depth.at_least == pytest.approx(1.106)
     assert found.depth.at_most == pytest.approx(1.212)
     assert found.metrics["achieved_depth"] == pytest.approx(1.106)
+    for pace in ({"rate_iops": 500}, {"rate": "2m"}, {"thinktime": 2000}, {"latency_target": 5000}):
+        paced = reading("randread-shallow", **asked, **pace)
+        assert paced.depth is None, "the pace that the study sets needs no more requests at once"
+        assert paced.metrics == found.metrics
 
 
 def test_how_often_a_file_was_written() -> None:

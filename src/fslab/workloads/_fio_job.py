@@ -68,13 +68,13 @@ _LAYOUT_BYTES_PER_S = 300e6
 _GUESSED_BYTES_PER_S = 1e9
 _GUESSED_IOPS = 20e3
 _STARTUP_S = 0.5
-# Options that delay or limit requests by the clock: fio(1), "I/O rate" and "Time related parameters".
-_BY_THE_CLOCK = frozenset(
-    {
-        "ramp_time", "startdelay", "thinktime", "thinktime_iotime", "rate", "rate_min", "rate_iops", "rate_iops_min",
-        "latency_target", "max_latency", "flow", "unlink_each_loop",
-    }
-)  # fmt: skip
+# Options that limit how many requests there are at once: fio(1), "I/O rate" and "I/O latency". The queue depth is then
+# what fits into it.
+_PACED = frozenset({"thinktime", "rate", "rate_iops", "latency_target", "flow"})
+# Options that delay or limit requests by the clock: also "Time related parameters".
+_BY_THE_CLOCK = _PACED | {
+    "ramp_time", "startdelay", "thinktime_iotime", "rate_min", "rate_iops_min", "max_latency", "unlink_each_loop",
+}  # fmt: skip
 
 
 class FioJob(Workload[FioParameters]):
@@ -244,7 +244,7 @@ def _reading(
         passes=written / parameters.total_bytes if once and whole else None,
         zeros=parameters.writes and writes_zeros(parameters.others),
         repeats=parameters.writes and repeats_data(parameters.others),
-        depth=depth(job, parameters.iodepth),
+        depth=None if _PACED & parameters.others.keys() else depth(job, parameters.iodepth),
         # Buffered requests block in io_submit(2).
         queue_in_tool=not parameters.direct and parameters.iodepth > 1 and parameters.engine == "libaio",
         rates=(rate,) if rate else (),

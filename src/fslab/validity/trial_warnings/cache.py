@@ -156,7 +156,7 @@ _MOSTLY = 0.5
 @rule(
     "a buffered run on data that fit in memory",
     Severity.NOTE,
-    when="a cold buffered run on data that fit in memory, which accessed the data more than once: a note, "
+    when="a cold buffered run that accessed data that fit in memory more than once: a note, "
     f"or a warning if less than {_MOSTLY:.0%} of the bytes reached the device. A warning if it wrote "
     "and did not flush in the measured time",
     hint="use a set of files larger than memory or direct I/O, read it only once, or set 'cache: warm'",

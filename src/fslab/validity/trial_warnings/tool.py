@@ -12,7 +12,8 @@ _NEARLY = 0.9  # the queue fills at the start and empties at the end
 @rule(
     "fewer requests in flight than asked for",
     Severity.INVALID,
-    when=f"less than {_HALF:.0%} of the queue depth asked for was reached; below {_NEARLY:.0%} a note",
+    when=f"less than {_HALF:.0%} of the queue depth asked for was reached, and no rate or pause is set; below "
+    f"{_NEARLY:.0%} a note",
     hint="set direct: true or ioengine: io_uring, or spread the load over numjobs",
 )
 def depth_not_reached(facts: TrialFacts) -> Issues:
