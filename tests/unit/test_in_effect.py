@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fslab.storage.filesystems import REGISTRY
-from fslab.storage.in_effect import changed, changed_features, signature
+from fslab.storage.in_effect import changed, changed_features, followed, signature
 
 # Recorded from mountinfo and /proc/fs/ext4/loop0/options, on devices that were forbidden to discard.
 EXT4 = (
@@ -32,6 +32,8 @@ F2FS = (
         ("ext4", "journal_ioprio=7,mb_optimize_scan=0,silent", EXT4, {}),
         ("xfs", "logbsize=32768,nodiscard,noikeep,sysvgroups", XFS, {}),
         ("xfs", "ikeep,discard", XFS, {"ikeep": None, "discard": None}),
+        ("xfs", "sunit=0,swidth=0", XFS, {}),
+        ("xfs", "sunit=0", f"{XFS},sunit=128,swidth=512", {"sunit=0": "sunit=128"}),
         ("xfs", "uquota", f"{XFS},usrquota".replace(",noquota", ""), {}),
         ("btrfs", "nodatacow,compress=zstd", f"{BTRFS},compress=zstd:3", {"nodatacow": None}),
         ("btrfs", "compress=zstd:16", f"{BTRFS},compress=zstd:15", {"compress=zstd:16": "compress=zstd:15"}),
@@ -71,6 +73,30 @@ def test_options_that_the_kernel_does_not_show_keep_stacks_apart(
 ) -> None:
     first, second = (signature(REGISTRY.get(name), asked, EXT4.split(",")) for asked in (one, other))
     assert (first is not None and first == second) is same
+
+
+@pytest.mark.parametrize(
+    ("asked", "attributes", "listed", "dropped"),
+    [
+        ("compress=zstd", "", "compress=zstd:3", False),
+        ("compress=zstd,nodatasum", "", "nodatasum,compress=zstd:3", True),
+        ("compress-force=lzo,nodatasum", "", "nodatasum,compress-force=lzo", True),
+        ("compress=zstd", "C", "compress=zstd:3", True),
+        ("compress=zstd", "Am", "compress=zstd:3", True),
+        ("compress=zstd", "c", "compress=zstd:3", False),
+    ],
+)
+def test_options_that_are_listed_and_overruled(
+    asked: str, attributes: str, listed: str, dropped: bool
+) -> None:
+    """The kernel wrote 16 MiB of zeros uncompressed in each of these cases, and lists ``compress``."""
+    btrfs, shown = REGISTRY.get("btrfs"), [*BTRFS.split(","), *listed.split(",")]
+    plain = [option for option in shown if not option.startswith("compress")]
+    in_effect = followed(btrfs, shown, attributes)
+    assert bool(changed(btrfs, asked, in_effect)) is dropped
+    without = ",".join(option for option in asked.split(",") if not option.startswith("compress"))
+    same = signature(btrfs, asked, in_effect) == signature(btrfs, without, plain)
+    assert same is dropped
 
 
 DUMPE2FS = (

@@ -165,6 +165,7 @@ class RunningTrial:
             return {}
         spec = self.cell.stack
         asked = spec.mount_options
+        listed = in_effect.followed(up.driver, listed, spec.attributes)
         effect = in_effect.signature(up.driver, asked, listed)
         if effect is not None:
             self.observed |= {"options_in_effect": effect}

@@ -19,6 +19,15 @@ _DEFAULTS: Mapping[str, str] = {
 _UNSHOWN = frozenset({"defaults", "silent", "loud", "iversion", "noiversion", "nostrictatime"})
 
 
+def followed(driver: FileSystem, listed: Sequence[str], attributes: str) -> tuple[str, ...]:
+    """Return the options that the kernel lists, without those that it does not follow because of another option, or of
+    an attribute (a letter of chattr) of the work directory."""
+    stronger = {*listed, *(f"+{letter}" for letter in attributes)}
+    return tuple(
+        option for option in listed if stronger.isdisjoint(driver.overruled.get(option.partition("=")[0], ()))
+    )
+
+
 def changed(driver: FileSystem, asked: str, listed: Sequence[str]) -> dict[str, str | None]:
     """Return the options that are not in effect as asked: what the kernel lists instead, or None if it dropped them.
 

@@ -113,8 +113,9 @@ class FileSystem(ABC):
     maps a flag of mkfs to ``""`` (no value) or ``"value"``. ``listed_as``: how the kernel lists an option that it
     writes otherwise than the study; a ``=`` at the end: without a value. ``unlisted``: options, or names of them, that
     it leaves out of its list because they are the default (None: not known). ``unshown``: options of which its list
-    tells nothing. ``removed_options`` maps an option that the kernel had, or
-    still accepts without effect, to its history: since which version, and why.
+    tells nothing. ``overruled`` maps an option that it lists, but does not follow, to the listed options and the
+    attributes (``+C``) with which that is so. ``removed_options`` maps an option that the kernel had, or still accepts
+    without effect, to its history: since which version, and why.
 
     ``log_prefixes``: how the kernel's messages about it begin.
 
@@ -152,6 +153,7 @@ class FileSystem(ABC):
     listed_as: ClassVar[Mapping[str, str]] = {}
     unlisted: ClassVar[frozenset[str] | None] = None
     unshown: ClassVar[frozenset[str]] = frozenset()
+    overruled: ClassVar[Mapping[str, frozenset[str]]] = {}
     mkfs_flags: ClassVar[Mapping[str, str]]
     stripe_options: ClassVar[tuple[str, ...]] = ()
     no_stripe_options: ClassVar[str] = ""

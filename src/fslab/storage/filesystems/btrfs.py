@@ -83,6 +83,8 @@ class Btrfs(FileSystem):
         }
     )  # fmt: skip
     unshown = frozenset({"clear_cache", "thread_pool"})
+    # fs/btrfs/inode.c, inode_can_compress and inode_need_compress; seen with Linux 6.18.
+    overruled = dict.fromkeys(("compress", "compress-force"), frozenset({"nodatasum", "+C", "+m"}))
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """Return ``mkfs.btrfs -f -q [-K] …``; -K: do not discard."""

@@ -66,7 +66,11 @@ class Xfs(FileSystem):
         "uquota": "usrquota", "quota": "usrquota", "qnoenforce": "uqnoenforce", "gquota": "grpquota",
         "pquota": "prjquota",
     }  # fmt: skip
-    unlisted = frozenset({"attr2", "dax=inode", "lifetime", "nodiscard", "nogrpid", "noikeep", "nolargeio"})
+    unlisted = frozenset(
+        {
+            "attr2", "dax=inode", "lifetime", "nodiscard", "nogrpid", "noikeep", "nolargeio", "sunit=0", "swidth=0",
+        }
+    )  # fmt: skip
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """Return ``mkfs.xfs -f -q [-K] …``; -K: do not discard."""
