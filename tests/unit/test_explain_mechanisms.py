@@ -270,3 +270,27 @@ def test_what_an_ssd_writes_to_its_flash(ratio: float, said: bool) -> None:
     assert ("flash-collection" in found) is said
     if said:
         assert "wrote 310 MiB to its flash, 3.10 bytes" in found["flash-collection"]
+
+
+@pytest.mark.parametrize(
+    ("mount", "dropped", "found"),
+    [
+        ("compress=zstd", {}, {"compression", "copy-on-write"}),
+        ("compress=zstd,nodatasum", {"compress=zstd": None}, {"copy-on-write"}),
+        ("nodatacow,compress=zstd", {"nodatacow": None}, {"compression", "copy-on-write"}),
+        ("compress=zstd:16", {"compress=zstd:16": "compress=zstd:15"}, {"compression", "copy-on-write"}),
+    ],
+)
+def test_options_that_are_not_in_effect_explain_nothing(
+    mount: str, dropped: dict[str, str | None], found: set[str]
+) -> None:
+    warning = ValidityWarning(
+        kind="options_not_in_effect", severity=Severity.WARNING, message="m", data={"options": dropped}
+    )
+    listed = tuple("compress=zstd:15" if "zstd:16" in each else each for each in mount.split(","))
+    figures = {"write_amplification": 0.6, "file_extents_before": 2.0, "file_extents": 2050.0}
+    of = seen(
+        cell("btrfs", mount), figures, validity=(warning,) if dropped else (),
+        provenance=Provenance(observed={"mount_options": tuple(o for o in listed if o != "nodatacow")}),
+    )  # fmt: skip
+    assert {"compression", "copy-on-write"} & set(by_mechanism(of)) == found

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fslab.analysis.same_stacks import CHANGED
 from fslab.analysis.usability import is_usable
 from fslab.cell import Cell
 from fslab.explain.statement import EvidenceFigure
@@ -45,7 +46,7 @@ class Evidence:
 
     @property
     def mount_options(self) -> frozenset[str]:
-        """The mount options in effect, as the kernel shows them, and those that were requested."""
+        """The mount options in effect, as the kernel shows them, and those that were requested and that it followed."""
         shown = next(
             (
                 observed
@@ -54,7 +55,16 @@ class Evidence:
             ),
             (),
         )
-        return frozenset(shown) | frozenset(self.cell.stack.mount_options.split(","))
+        changed: dict[str, str | None] = {}
+        for trial in self.trials:
+            for warning in trial.validity:
+                changed |= warning.data.get("options", {}) if warning.kind == CHANGED else {}
+        dropped = {option.partition("=")[0] for option, instead in changed.items() if instead is None}
+        return frozenset(
+            option
+            for option in (*shown, *self.cell.stack.mount_options.split(","))
+            if option not in changed and option.partition("=")[0] not in dropped
+        )
 
     @property
     def compresses(self) -> bool:
