@@ -15,6 +15,7 @@ from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
 GOLDEN = Path(__file__).parents[1] / "golden/sysbench-1.0.20"
 SYSBENCH = REGISTRY.get("sysbench")
 JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=7)
+NO_FSYNC = {"file-fsync-end": False, "file-fsync-freq": 0}
 SMALL = {"file-total-size": "64M", "file-num": 4, "time": 1}
 
 
@@ -119,18 +120,25 @@ def test_any_other_fatal_message_is_reported() -> None:
     ("raw", "flushed"),
     [
         ({}, True),
-        ({"file-fsync-end": False}, False),
-        ({"file-fsync-end": False, "file-fsync-all": True}, True),
-        ({"file-fsync-end": False, "file-extra-flags": "direct,dsync"}, True),
-        ({"file-fsync-end": False, "file-extra-flags": "sync"}, True),
-        ({"file-fsync-end": False, "file-extra-flags": "direct"}, False),
+        ({"file-fsync-end": False}, True),  # after each 100 requests
+        (NO_FSYNC, False),
+        ({**NO_FSYNC, "file-fsync-all": True}, True),
+        ({**NO_FSYNC, "file-extra-flags": "direct,dsync"}, True),
+        ({**NO_FSYNC, "file-extra-flags": "sync"}, True),
+        ({**NO_FSYNC, "file-extra-flags": "direct"}, False),
         # Stores to a mapping are not writes, and O_SYNC applies only to writes (open(2)).
-        ({"file-fsync-end": False, "file-extra-flags": "sync", "file-io-mode": "mmap"}, False),
+        ({**NO_FSYNC, "file-extra-flags": "sync", "file-io-mode": "mmap"}, False),
     ],
 )
 def test_what_flushes_the_data(raw: dict[str, Any], flushed: bool) -> None:
     assert reading("seqwr", **{**SMALL, "file-test-mode": "seqwr", **raw}).flushed is flushed
     assert reading("rndrd", **{**SMALL, "file-test-mode": "rndrd", **raw}).flushed is None
+
+
+def test_with_fewer_requests_than_an_fsync_needs_nothing_is_flushed() -> None:
+    text = re.sub(r"fsyncs/s: +[\d.]+", "fsyncs/s: 0.00", (GOLDEN / "seqwr.stdout").read_text())
+    parameters = SYSBENCH.parse_parameters({**SMALL, "file-test-mode": "seqwr", "file-fsync-end": False})
+    assert SYSBENCH.read(parameters, ToolOutput(stdout=text, stderr="", duration_s=1.1)).flushed is False
 
 
 def test_output_that_is_no_report_is_refused() -> None:

@@ -104,7 +104,7 @@ class Sysbench(Workload[SysbenchParameters]):
             # With a number of events, the time is only a limit, not the requested duration.
             asked_s=None if parameters.events else float(parameters.time_s),
             working_set_bytes=parameters.total_bytes,
-            flushed=_flushed(parameters),
+            flushed=_flushed(parameters, fsyncs=rates["fsyncs"] > 0),
             passes=_passes(parameters, written),
             zeros=True,
         )
@@ -240,14 +240,16 @@ def _counts(parameters: SysbenchParameters, rates: dict[str, float], events: flo
     return {name: round(rates[name] * events / counted) for name in ("reads", "writes")}
 
 
-def _flushed(parameters: SysbenchParameters) -> bool | None:
+def _flushed(parameters: SysbenchParameters, *, fsyncs: bool) -> bool | None:
     """Return whether the data reached the device within the measured time; None without writes.
 
-    The flags sync and dsync have no effect on stores to a mapping.
+    ``fsyncs``: it was synced during the run. The flags sync and dsync have no effect on stores to a mapping.
     """
     if not parameters.writes:
         return None
-    if "on" in {parameters.file_fsync_all, parameters.file_fsync_end}:
+    if "on" in {parameters.file_fsync_all, parameters.file_fsync_end} or (
+        parameters.file_fsync_freq and fsyncs
+    ):
         return True
     flags = set(parameters.file_extra_flags.split(","))
     return bool({"sync", "dsync"} & flags) and parameters.file_io_mode != "mmap"
