@@ -340,6 +340,17 @@ def test_data_that_was_not_stored_as_it_was_written(
     assert [each.kind for each in trial_warnings(given)] == kinds
 
 
+def test_compression_that_is_not_in_effect_compresses_nothing() -> None:
+    work = WorkFacts(zeros=True, written_bytes=640 * MIB, working_set_bytes=64 * MIB, flushed=True)
+    given = facts(
+        work,
+        figures=figures(device_written_bytes_flushed=630 * MIB),
+        texts={"mount_options": ("rw", "nodatasum", "compress=zstd:3")},
+        changed_options={"compress=zstd": None},
+    )
+    assert [kind for kind, _ in verdict(given)] == ["options_not_in_effect"]
+
+
 @pytest.mark.parametrize(
     ("step", "window", "jumped"), [(0.004, 1, False), (0.006, 1, True), (-0.006, 1, True), (0.05, 60, False)]
 )

@@ -67,7 +67,8 @@ def _not_stored(facts: TrialFacts) -> tuple[float, float] | None:
     if not work.written_bytes:
         return None
     listed = (option.partition("=") for option in facts.texts.get("mount_options", ()))
-    compresses = any(name in _COMPRESSES and how not in {"no", "none"} for name, _, how in listed)
+    dropped = {option.partition("=")[0] for option, how in facts.changed_options.items() if how is None}
+    compresses = any(name in _COMPRESSES - dropped and how not in {"no", "none"} for name, _, how in listed)
     if compresses and (work.zeros or work.direct):
         return (received, work.written_bytes) if received < work.written_bytes else None
     once = min(work.written_bytes, (work.working_set_bytes or work.written_bytes) * work.rounds)
