@@ -137,6 +137,19 @@ def test_btrfs_is_found_by_any_of_its_devices(tmp_path: Path) -> None:
     assert (found["btrfs_metadata_reserved"], found["btrfs_metadata_total"]) == (1500, 1000)
 
 
+def test_what_was_written_back_by_the_end_and_by_the_flush() -> None:
+    probe = REGISTRY.get("writeback")
+    taken = {
+        moment: {"BdiDirtied": 100 + dirtied, "BdiWritten": 50 + written}
+        for moment, dirtied, written in zip(probe.moments, (0, 64, 64), (0, 16, 60), strict=True)
+    }
+    found = values(probe.derive(taken, WORK))
+    assert found["volume_dirtied_bytes"] == 64 * 1024
+    assert found["volume_written_back_bytes"] == 16 * 1024
+    assert found["volume_written_back_bytes_flushed"] == 60 * 1024
+    assert values(probe.derive({**taken, probe.moments[-1]: {}}, WORK)) == {}
+
+
 def test_writeback_counters_of_btrfs_on_a_joined_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
