@@ -121,22 +121,33 @@ impl Target {
         Ok(opened)
     }
 
+    /// Create the directory and open it. A refusal leaves nothing.
+    ///
+    /// # Errors
+    /// Kind `exists` if it exists; those of [`Target::open`].
+    pub fn make(&self) -> Result<OwnedFd> {
+        rustix::fs::mkdirat(&self.around, &self.name, sys::DIRECTORY_MODE)
+            .context("create directory", || &self.path)?;
+        self.open().inspect_err(|_| {
+            let _ = rustix::fs::unlinkat(&self.around, &self.name, AtFlags::REMOVEDIR); // the refusal is what matters
+        })
+    }
+
+    /// Create the directory, or open it if it exists.
+    ///
+    /// # Errors
+    /// Those of [`Target::open`].
+    pub fn make_or_open(&self) -> Result<OwnedFd> {
+        if Attributes::of(&self.around, &self.name).is_ok() { self.open() } else { self.make() }
+    }
+
     /// Create the directory, or open it if it exists. An existing directory must be empty, and [`Target::open`] must
     /// permit it.
     ///
     /// # Errors
     /// Those of [`Target::open`]; kind `invalid` if the directory is not empty.
     pub fn make_or_open_empty(&self) -> Result<OwnedFd> {
-        let made = match rustix::fs::mkdirat(&self.around, &self.name, sys::DIRECTORY_MODE) {
-            Ok(()) => true,
-            Err(Errno::EXIST) => false,
-            Err(errno) => return Err(Error::system("create directory", &self.path, errno)),
-        };
-        let opened = self.open().inspect_err(|_| {
-            if made {
-                let _ = rustix::fs::unlinkat(&self.around, &self.name, AtFlags::REMOVEDIR); // a refusal leaves nothing
-            }
-        })?;
+        let opened = self.make_or_open()?;
         if is_empty(&opened).context("list", || &self.path)? {
             return Ok(opened);
         }

@@ -70,11 +70,8 @@ impl WorkSet {
         shape.check()?;
         let path = directory.join(name);
         let parent = sys::open_root(directory).context("open", || directory)?;
-        if make {
-            rustix::fs::mkdirat(&parent, name, sys::DIRECTORY_MODE).context("create directory", || &path)?;
-        }
         let target = Target::beneath(parent, Path::new(name), path.clone())?;
-        let descriptor = target.open()?;
+        let descriptor = if make { target.make()? } else { target.open()? };
         if !make {
             own(&descriptor, &path)?;
         }

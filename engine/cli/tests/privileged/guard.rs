@@ -67,8 +67,12 @@ pub(crate) fn a_system_directory_is_known_behind_a_bind_mount() {
             refuses delete "$path" --keep-root
             refuses sync-write "$DIR/source" "$path"
         done
+        refuses small-files "$DIR/aside" --files 3
+        refuses meta "$DIR/aside" --files 3
+        refuses iozone "$DIR/aside" --size 64k
+        refuses wml varmail --dir "$DIR/aside" --run 0.1
         umount /boot; "$ENGINE" delete "$DIR/aside/b" > "$DIR/out" && [ ! -e "$DIR/aside/b" ]"#;
-    check(script, 9);
+    check(script, 13);
 }
 
 pub(crate) fn a_home_directory_of_no_local_account_is_known() {

@@ -169,11 +169,11 @@ pub(crate) fn remove_tree(base: &OwnedFd, directory: &Path, place: &Path) -> Res
 
 /// Create the missing directories of the path `place` in the work directory. Return a descriptor of the last one.
 fn make_path(base: &OwnedFd, directory: &Path, place: &Path) -> Result<OwnedFd> {
-    let mut reached = base.try_clone().map_err(|error| {
-        Error::system("open", directory, Errno::from_io_error(&error).unwrap_or(Errno::MFILE))
-    })?;
     let below = beneath(place);
-    for part in &below {
+    let work = Path::new(WORK_DIRECTORY);
+    let mut reached = Target::beneath(base, work, directory.join(work))?.make_or_open()?;
+    own(&reached, &directory.join(work))?;
+    for part in place {
         let name = part.as_encoded_bytes();
         match rustix::fs::mkdirat(&reached, name, sys::DIRECTORY_MODE) {
             Ok(()) | Err(Errno::EXIST) => {}
