@@ -33,7 +33,7 @@ from fslab.stats.counts import compare_counts
 from fslab.stats.differences import Located, locate
 from fslab.stats.moderation import fit
 from fslab.stats.paired import takes_ranks
-from fslab.stats.ratio_estimate import INDEPENDENCE_LEAST
+from fslab.stats.ratio_estimate import CORRELATED, INDEPENDENCE_LEAST
 from fslab.stats.sequential import Looks
 from fslab.stopping_rule import MARGIN
 from fslab.units import Direction, Unit
@@ -101,12 +101,12 @@ def equivalent(found: Located, precision: float) -> Flags:
 
 
 def sure(found: Located, verdict: Floats) -> Flags:
-    """Return which comparisons are decided, and would be with √3 times as wide plain intervals.
+    """Return which comparisons are decided, and would be for an autocorrelation of 0.5.
 
     For fewer than 20 blocks: decided, but not ``RatioEstimate.rests_on_independence``.
     """
     middle, half = (found.low + found.high) / 2, (found.high - found.low) / 2
-    kept: Flags = (np.abs(verdict) == 1) & (np.abs(middle) >= sqrt(3) / found.widening * half)
+    kept: Flags = (np.abs(verdict) == 1) & (np.abs(middle) >= CORRELATED / found.widening * half)
     return kept
 
 

@@ -121,7 +121,7 @@ def test_many_ties_are_told_as_one() -> None:
 
 
 def test_a_difference_of_few_trials_that_autocorrelation_could_make_is_reported() -> None:
-    # The interval is 1.03 × 1.0198⁻¹ … 1.0198. One that is √3 times as wide contains 1.
+    # The interval is 1.03 × 1.0198⁻¹ … 1.0198. One that is 1.85 times as wide contains 1.
     found = outcome(HIGHER, xfs=times(1.03, NOISY), ext4=FLAT)
     assert words(found, HIGHER) == (
         "xfs 1.03 × ext4 (1.01–1.05); this difference holds only if trials are independent, which needs 20 "

@@ -272,9 +272,9 @@ def test_of_many_stacks_a_difference_from_the_best_holds_among_all_pairs() -> No
 
 
 def test_a_difference_that_needs_independent_trials_after_the_correction_is_not_settled() -> None:
-    """Five differences with t = 6 and 4 degrees of freedom: p is 0.004, and 0.026 if trials were correlated (t/√3).
+    """Five differences with t = 6 and 4 degrees of freedom: p is 0.004, and 0.032 if trials were correlated (t/1.85).
 
-    Of one comparison that is enough; of three (Holm: 3 · 0.026) it is not, so that trials go on.
+    Of one comparison that is enough; of three (Holm: 3 · 0.032) it is not, so that trials go on.
     """
     logs = (-0.02, -0.01, 0.0, 0.01, 0.02)  # standard error 0.00707
     ext4, xfs, btrfs = CELLS

@@ -10,7 +10,7 @@ import pytest
 from fslab.stats import Reason
 from fslab.stats.goal import Goal, further_blocks, is_precise, is_settled, size_for, trials_to_detect
 from fslab.stats.interval import Interval
-from fslab.stats.ratio_estimate import ComparisonMethod, RatioEstimate
+from fslab.stats.ratio_estimate import CORRELATED, ComparisonMethod, RatioEstimate
 from fslab.stats.sequential import Looks
 
 
@@ -58,9 +58,9 @@ def test_a_difference_counts_when_it_holds_together_with_the_others() -> None:
 
 
 def test_below_twenty_blocks_a_difference_must_hold_were_trials_alike() -> None:
-    # log 1.5 = 0.405 and log 1.2 = 0.182: 0.294 ± 0.112, and √3 times as wide ± 0.193, which still excludes 0
+    # log 1.5 = 0.405 and log 1.2 = 0.182: 0.294 ± 0.112, and 1.85 times as wide ± 0.207, which still excludes 0
     clear = estimate(1.2, 1.5, p_value=0.001, n=5)
-    # 0.208 ± 0.198, and √3 times as wide ± 0.343, which contains 0
+    # 0.208 ± 0.198, and 1.85 times as wide ± 0.366, which contains 0
     faint = estimate(1.01, 1.5, p_value=0.04, n=19)
     assert not clear.rests_on_independence
     assert faint.rests_on_independence
@@ -68,8 +68,8 @@ def test_below_twenty_blocks_a_difference_must_hold_were_trials_alike() -> None:
     assert reaches(clear)
     assert not reaches(faint)
     assert further_blocks(faint, precision=0.05, goal=Goal.DECIDED, looks=Looks(first=5)) == 20 - 19
-    # An interval that is already √3 times as wide is not widened again.
-    assert not replace(faint, widening=1.7321).rests_on_independence
+    # An interval that is already so much wider is not widened again.
+    assert not replace(faint, widening=CORRELATED).rests_on_independence
 
 
 def test_twenty_blocks_know_whether_trials_are_alike() -> None:
