@@ -6,26 +6,20 @@ relies on the runner, which runs every command in ``Job.directory``. The data ar
 
 import re
 from collections.abc import Mapping
-from itertools import accumulate
 from math import ceil
 from typing import Any, ClassVar
 
 from fslab import scaling
 from fslab.abilities import Ability, Needs
-from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
+from fslab.errors import FslabError, NoSpaceError, ToolFailedError
 from fslab.record import Metric
 from fslab.system.tool_messages import reports_full_disk
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_duration, parse_size
 from fslab.workloads import Commands, Job, Reading, Switchable, ToolOutput, Traits, Workload
 from fslab.workloads._sysbench_parameters import SysbenchParameters
+from fslab.workloads._sysbench_report import NS_PER_MS, PERCENTILE, figure, longest_ns, percentile_ns
 
-_NS_PER_MS = 1e6
-_BUCKET = re.compile(r"^ +(\d+\.\d+) \|\**\s+(\d+)$", re.MULTILINE)
-_PERCENTILE = 95
-# The report is rounded to 10 µs, its histogram to 1 µs: below ten times that, two stacks would differ by rounding.
-_LEAST_MAX_NS = 100_000
-_LEAST_PERCENTILE_NS = 10_000
 _PREPARE_BYTES_PER_S = 300e6
 _GUESSED_EVENTS_PER_S = 10e3
 _LEAST_BYTES = 4 << 20
@@ -77,9 +71,9 @@ class Sysbench(Workload[SysbenchParameters]):
         text = output.stdout
         if fatal := re.search(r"^FATAL: (.*)$", text, re.MULTILINE):
             raise _failure(fatal[1])
-        rates = {name: _figure(text, f"{name}/s") for name in ("reads", "writes", "fsyncs")}
-        events = _figure(text, "total number of events")
-        measured_s = _figure(text, "total time")
+        rates = {name: figure(text, f"{name}/s") for name in ("reads", "writes", "fsyncs")}
+        events = figure(text, "total number of events")
+        measured_s = figure(text, "total time")
         counts = _counts(parameters, rates, events)
         block_bytes = parse_size(parameters.file_block_size)
         metrics = {
@@ -89,9 +83,9 @@ class Sysbench(Workload[SysbenchParameters]):
             "write_bandwidth": rates["writes"] * block_bytes or None,
             "fsync_rate": rates["fsyncs"],
             # The printed average has two decimals of a millisecond; the sum is more precise.
-            "latency_mean": _figure(text, "sum") * _NS_PER_MS / events or None if events else None,
-            "latency_p95": _at_least(_LEAST_PERCENTILE_NS, _percentile_ns(text)),
-            "latency_max": _at_least(_LEAST_MAX_NS, _figure(text, "max") * _NS_PER_MS),
+            "latency_mean": figure(text, "sum") * NS_PER_MS / events or None if events else None,
+            "latency_p95": percentile_ns(text),
+            "latency_max": longest_ns(text),
         }
         declared = {metric.name for metric in self.metrics(parameters)}
         written = None if counts is None else counts["writes"] * block_bytes
@@ -192,35 +186,13 @@ def _options(parameters: SysbenchParameters, job: Job) -> tuple[str, ...]:
         "time": ceil(job.clock_s(parameters.time_s)) if parameters.time_s else 0,  # whole seconds
         "events": parameters.events,
         "rate": parameters.rate or None,
-        "percentile": _PERCENTILE,
+        "percentile": PERCENTILE,
         "histogram": "on",
         "rand-type": parameters.rand_type,
         # sysbench stores the seed in an int, and reads 0 as "use the clock".
         "rand-seed": 1 + job.seed % (2**31 - 1),
     }
     return tuple(f"--{name}={value}" for name, value in options.items() if value is not None)
-
-
-def _figure(text: str, label: str) -> float:
-    """Return the number after a label that is alone on its line of the report."""
-    match = re.search(rf"^ *{re.escape(label)}: +([\d.]+)s?$", text, re.MULTILINE)
-    if match is None:
-        raise ToolOutputError(f"sysbench's output has no line '{label}'")
-    return float(match[1])
-
-
-def _percentile_ns(text: str) -> float:
-    """Return the percentile of the histogram, as sysbench takes it (sb_histogram.c); 0 if there is none."""
-    buckets = [(float(value_ms) * _NS_PER_MS, int(count)) for value_ms, count in _BUCKET.findall(text)]
-    wanted = int(sum(count for _, count in buckets) * _PERCENTILE / 100 + 0.5)
-    seen = accumulate(count for _, count in buckets)
-    return next(
-        (value_ns for (value_ns, _), count in zip(buckets, seen, strict=True) if count >= wanted), 0.0
-    )
-
-
-def _at_least(least_ns: float, value_ns: float) -> float | None:
-    return value_ns if value_ns >= least_ns else None
 
 
 def _counts(parameters: SysbenchParameters, rates: dict[str, float], events: float) -> dict[str, int] | None:
