@@ -58,10 +58,9 @@ def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
     hidden = len(ranked) - SHOWN
     rest = f"{counted(hidden, 'more mechanism')}, " if hidden > 0 else ""
     screen.print(f"{rest}every cell and counter: fslab explain {campaign} --all", markup=False)
-    if any(each.strongest.certainty != "caused" for each in ranked):
-        screen.print(
-            "an observed mechanism need not be a cause; to show causes: --ablate", markup=False, style="dim"
-        )
+    screen.print(
+        "an observed mechanism need not be a cause; to show causes: --ablate", markup=False, style="dim"
+    )
 
 
 def _alike(one: RankedMechanism) -> bool:

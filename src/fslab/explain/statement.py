@@ -7,15 +7,13 @@ from fslab.units import Unit, format_value
 
 
 class Certainty(StrEnum):
-    """The certainty of a statement.
+    """The certainty of a statement. Neither shows a cause: an ablation does.
 
-    ``observed``: counted by the kernel. ``coincides``: seen together, which is not proof. ``caused``: the mechanism was
-    switched off, interleaved with the original, and the speed changed.
+    ``observed``: counted by the kernel. ``coincides``: seen together, which is not proof.
     """
 
     OBSERVED = "observed"
     COINCIDES = "coincides"
-    CAUSED = "caused"
 
 
 class EvidenceFigure(Frozen):

@@ -5,11 +5,10 @@ are CSS variables (``styles``). A page sets them for light, dark and paper; ``fi
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-Rows = Sequence[Mapping[str, Any]]
 Spec = dict[str, Any]
 
 
