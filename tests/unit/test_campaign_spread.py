@@ -101,11 +101,16 @@ def test_one_campaign_shows_nothing_and_neither_do_few_workloads() -> None:
 
 
 def campaigns(
-    that: str, levels: Sequence[float], spread: CampaignSpread | None, of: Sequence[Cell] = (EXT4, XFS)
-) -> ClaimAnswer:
-    """Return the answer of campaigns in which XFS has these multiples of ext4's figure."""
+    that: str, levels: Sequence[float | None], spread: CampaignSpread | None,
+    of: Sequence[Cell] = (EXT4, XFS),
+) -> ClaimAnswer:  # fmt: skip
+    """Return the answer of campaigns in which XFS has these multiples of ext4's figure; None: it has no trial yet."""
     evaluators = [
-        Evaluator(trials=Trials(records=[*trials(of[0], steady(100.0)), *trials(of[1], noisy(100 * level))]))
+        Evaluator(
+            trials=Trials(
+                records=[*trials(of[0], steady(100.0)), *trials(of[1], noisy(100 * level) if level else [])]
+            )
+        )
         for level in levels
     ]
     first, *others = evaluators
@@ -142,6 +147,15 @@ def test_campaigns_that_agree_decide_and_their_interval_has_what_changes() -> No
     expected = sqrt(HALF**2 / 2 + (1.959964 * 0.05) ** 2)
     assert log(1.5 / finding.low) == pytest.approx(expected, rel=1e-3)
     assert finding.blocks == 8
+
+
+@pytest.mark.usefixtures("known_independent")
+@pytest.mark.parametrize("levels", [[None, 1.5, 1.5], [1.5, None, 1.5]])
+def test_a_campaign_that_has_just_begun_does_not_hide_the_others(levels: Sequence[float | None]) -> None:
+    found = campaigns("xfs > ext4", levels, spread(0.05))
+    assert found.verdict is ClaimVerdict.REPLICATED
+    assert found.findings[0].blocks == 8
+    assert campaigns("xfs > ext4", [None], None).verdict is ClaimVerdict.UNKNOWN
 
 
 def test_several_campaigns_need_not_know_the_autocorrelation() -> None:

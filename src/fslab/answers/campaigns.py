@@ -16,22 +16,21 @@ __all__ = ["NO_SPREAD", "CampaignCells", "CampaignSpread", "fit", "over_campaign
 def over_campaigns(
     found: Sequence[Estimate], spread: CampaignSpread, weights: Sequence[Sequence[float]]
 ) -> Estimate:
-    """Return the estimate of all campaigns together, from those of each campaign, the present one first.
+    """Return the estimate of all campaigns together, from those of each campaign.
 
     ``weights``: those of the cells of each workload in the logarithm of the ratio. Campaigns without an interval do not
-    count; the first one alone is returned if it has none.
+    count; without any, the first estimate is returned.
     """
-    first = found[0]
     known = [each for each in found if each.interval and each.interval.low > 0 and each.ratio]
-    if first not in known or first.interval is None:
-        return first
     ratios = [
         CampaignRatio(ratio=each.ratio, interval=each.interval, size=min(each.n_a, each.n_b))
         for each in known
         if each.ratio and each.interval
     ]
-    ratio, interval = combined(ratios, spread.half_width(weights, first.interval.coverage))
+    if not ratios:
+        return found[0]
+    ratio, interval = combined(ratios, spread.half_width(weights, ratios[0].interval.coverage))
     return replace(
-        first, ratio=ratio, interval=interval, p_value=None, correlation_known=True,
+        known[0], ratio=ratio, interval=interval, p_value=None, correlation_known=True,
         n_a=sum(each.n_a for each in known), n_b=sum(each.n_b for each in known),
     )  # fmt: skip

@@ -190,9 +190,9 @@ class Evaluator:
 
     def _absence(self, part: Part) -> str | None:
         for figure in part.figures:
-            why = self.trials.why_none(figure)
-            if why is not None:
-                return why
+            why = [each.trials.why_none(figure) for each in (self, *self.others)]
+            if None not in why:
+                return why[0]
         machines = {figure.cell.stack.machine.type for figure in part.figures}
         if len(machines) > 1:
             return f"measured on different machines ({', '.join(sorted(machines))}), not compared"

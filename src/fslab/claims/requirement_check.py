@@ -57,7 +57,8 @@ class RequirementCheck:
 
         None too if there are no figures: then there is nothing to judge.
         """
-        if any(self.trials.why_none(figure) for figure in part.figures):
+        every = (self.trials, *self.others)
+        if any(all(each.why_none(figure) for each in every) for figure in part.figures):
             return None
         return next(unmet_of(self.compared(part, lever), demands), None)
 
