@@ -140,6 +140,40 @@ def test_verdicts_of_two_campaigns_are_compared_where_both_decided() -> None:
     assert agreement(one, one).changed == ()
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "small"),
+    [
+        (ClaimVerdict.TIE, ClaimVerdict.OPPOSITE, True),
+        (ClaimVerdict.SMALL, ClaimVerdict.TIE, True),
+        (ClaimVerdict.TIE, ClaimVerdict.REVERSED, False),
+        (ClaimVerdict.REPLICATED, ClaimVerdict.OPPOSITE, False),
+    ],
+)
+def test_differences_below_the_margin_in_both_campaigns_are_told(
+    a: ClaimVerdict, b: ClaimVerdict, small: bool
+) -> None:
+    first = made().claims[0]
+    sides = [
+        made().model_copy(
+            update={
+                "claims": (
+                    first.model_copy(
+                        update={
+                            "measured": first.measured and first.measured.model_copy(update={"verdict": each})
+                        }
+                    ),
+                )
+            }
+        )
+        for each in (a, b)
+    ]
+    out = io.StringIO()
+    terminal.show_agreement(agreement(*sides), ("x", "y"), Console(file=out, width=200))
+    told = "0 of 1 verdicts that both give are the same (0 %)"
+    assert told in out.getvalue()
+    assert (f"{told}; in 1 more, both say that the difference is below the margin" in out.getvalue()) is small
+
+
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     out = io.StringIO()

@@ -5,12 +5,14 @@ from fslab.claims.model import UNTESTED, ClaimAnswer, ClaimVerdict, Verdicts
 
 
 class ChangedVerdict(Frozen):
-    """A claim that both campaigns decided, with different verdicts."""
+    """A claim that both campaigns decided, with different verdicts. ``both_small``: in both, the difference is below
+    the margin; whether its sign is shown depends on the number of trials."""
 
     id: str
     says: str
     a: ClaimAnswer
     b: ClaimAnswer
+    both_small: bool
 
 
 class Agreement(Frozen):
@@ -23,6 +25,9 @@ class Agreement(Frozen):
     only_b: tuple[str, ...]
 
 
+_SMALL = {ClaimVerdict.TIE, ClaimVerdict.SMALL, ClaimVerdict.OPPOSITE}
+
+
 def agreement(a: Verdicts, b: Verdicts) -> Agreement:
     """Compare the verdicts on the claims that mean the same in both."""
     ours, theirs = _decided(a), _decided(b)
@@ -30,7 +35,13 @@ def agreement(a: Verdicts, b: Verdicts) -> Agreement:
     return Agreement(
         common=len(common),
         changed=tuple(
-            ChangedVerdict(id=key[0], says=key[1], a=ours[key], b=theirs[key])
+            ChangedVerdict(
+                id=key[0],
+                says=key[1],
+                a=ours[key],
+                b=theirs[key],
+                both_small={ours[key].verdict, theirs[key].verdict} <= _SMALL,
+            )
             for key in common
             if ours[key].verdict is not theirs[key].verdict
         ),
