@@ -117,7 +117,7 @@ class Evaluator:
             finding.verdict not in {ClaimVerdict.REPLICATED, ClaimVerdict.UNKNOWN} for finding in found
         )
         return tuple(
-            self._judged(part, self.estimate(part, 1 - self.error / left, among), margin)
+            self._judged(part, self.estimate(part, 1 - self.error / left, among), margin, among)
             if finding.verdict in FAILED and left > 1
             else finding
             for part, finding in zip(parts, found, strict=True)
@@ -131,9 +131,9 @@ class Evaluator:
         why = self._absence(part)
         if why is not None:
             return _finding(part, None, ClaimVerdict.UNKNOWN, why)
-        return self._judged(part, self.estimate(part, 1 - self.error, among), margin)
+        return self._judged(part, self.estimate(part, 1 - self.error, among), margin, among)
 
-    def _judged(self, part: Part, estimate: Estimate, margin: float) -> PartFinding:
+    def _judged(self, part: Part, estimate: Estimate, margin: float, among: int) -> PartFinding:
         bounds, interval = part.bounds, estimate.interval
         if interval is None:
             return self._without_interval(part, estimate)
@@ -141,7 +141,7 @@ class Evaluator:
         side = None if bounds.is_direction else bounds.side
         near = tendency is None and verdicts.at_limit(bounds, interval.low, interval.high, margin)
         is_open = verdict is ClaimVerdict.OPEN and not near
-        differ = is_open and self._campaigns_differ(part, estimate.coverage, margin)
+        differ = is_open and self._campaigns_differ(part, estimate.coverage, margin, among)
         return _finding(part, estimate, verdict).model_copy(
             update={
                 "tendency": tendency,
@@ -154,12 +154,12 @@ class Evaluator:
             }
         )
 
-    def _campaigns_differ(self, part: Part, coverage: float, margin: float) -> bool:
+    def _campaigns_differ(self, part: Part, coverage: float, margin: float, among: int) -> bool:
         """Return whether a part would have a verdict if nothing differed between campaigns."""
         if self.spread is None:
             return False
         calm = dataclasses.replace(self, spread=NO_SPREAD, estimates={})
-        found = calm.estimate(part, coverage)
+        found = calm.estimate(part, coverage, among)
         return found.interval is not None and (
             firm(part.bounds, found, found.interval, margin)[0] is not ClaimVerdict.OPEN
         )

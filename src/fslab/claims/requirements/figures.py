@@ -32,8 +32,8 @@ class FixedCost(Requirement):
 class PrintedRate(Requirement):
     """A figure that is many times the printed one comes from another place, such as a cache instead of a disk.
 
-    It is so only if the whole interval of the figure is: one at the limit would test a claim in one run and not in the
-    next. A claim about CPU time, or about the figure itself, has no such requirement.
+    It is so only if the whole interval of the figure is: one at the limit would test a claim in one campaign and not in
+    the next. A claim about CPU time, or about the figure itself, has no such requirement.
     """
 
     name = "rate"

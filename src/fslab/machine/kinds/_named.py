@@ -16,9 +16,9 @@ _closed: set[tuple[MachineSpec, Path | None]] = set()
 
 
 def changeable(spec: MachineSpec, directory: Path | None) -> tuple[Need, ...]:
-    """Return that another user than root can change what is named, or a module; nothing if nobody can.
+    """Return a need if a user other than root can change the named kernel or one of its modules, otherwise nothing.
 
-    ``directory``: of the modules, None if there are none. For another user than root, this is not asked.
+    ``directory``: of the modules, None if there are none. Checked only when fslab runs as root.
     """
     named = [Path(each).expanduser() for each in (spec.kernel, spec.modules) if each is not None]
     if not named or os.geteuid() != 0:
@@ -34,7 +34,8 @@ def changeable(spec: MachineSpec, directory: Path | None) -> tuple[Need, ...]:
 
 
 def planned(spec: MachineSpec, directory: Path | None) -> tuple[Need, ...]:
-    """The same, but not again for what nobody could change: a plan asks for each stack. Who boots one asks again."""
+    """Return what ``changeable`` returns. What passed once is not checked again, because many stacks of a plan have one
+    kernel; ``boot`` calls ``changeable`` itself."""
     if (spec, directory) in _closed:
         return ()
     found = changeable(spec, directory)
