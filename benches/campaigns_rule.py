@@ -26,7 +26,7 @@ from fslab.answers.compare import Question, estimate
 
 COMMAND = "benches/campaigns_rule.py"
 WORKLOADS, CELLS, BLOCKS, NOISE = 15, 3, 6, 0.03
-CAMPAIGNS = (2, 3, 5)
+CAMPAIGNS = (2, 5)
 Floats = NDArray[np.float64]
 Random = np.random.Generator
 

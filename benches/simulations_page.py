@@ -18,7 +18,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) ->
     grouped = [
         ["", *cells[1:]] if cells[0] == before[0] else cells for before, cells in pairwise([rule, *rows])
     ]
-    head_line, *lines = (f"| {' | '.join(cells)} |" for cells in (head, *grouped))
+    head_line, *lines = (
+        f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in cells)}|" for cells in (head, *grouped)
+    )
     return "\n".join([head_line, f"|{'|'.join(rule)}|", *lines])
 
 

@@ -2,7 +2,8 @@
 
 Two stacks take turns in slices, in random order, each order followed by its reverse; a round gives one rate of each.
 fslab's own code computes the intervals: after a fixed number of rounds, and at all looks that a budget of so many
-rounds plans. Prints the table of docs/simulations.md; with ``--write``, replaces it there. Fixed seeds; takes a minute.
+rounds plans. Prints a paragraph of docs/simulations.md; with ``--write``, replaces it there. Fixed seeds; takes a
+minute.
 
     python benches/slices_rule.py [--repetitions 20000] [--write docs/simulations.md]
 """
@@ -19,11 +20,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benches.simulations_page import main, table
+from benches.simulations_page import main
 from benches.stopping_data import Floats
 from benches.stopping_rule import covers, interval, percent
 
 from fslab.stats.sequential import Looks
+from fslab.units import listed
 
 SLICES = 24  # of each stack in a round
 FIXED = (3, 6, 10)
@@ -101,19 +103,20 @@ def covered_at_all_looks(ratios: Floats, most: int) -> str:
 
 
 def tables(repetitions: int) -> str:
-    """Return the table with its head."""
-    lines = []
+    """Return the range of the shares of intervals, over all kinds of noise and numbers of rounds."""
+    shares = []
     for name, noise in NOISES.items():
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         found = rounds(rng, noise, BETWEEN, repetitions, max(*FIXED, *BUDGETS))
-        told = [percent(covers(interval(found[:, :blocks], 0.95), 1.0)) for blocks in FIXED]
-        lines.append([name, *told, *(covered_at_all_looks(found, most) for most in BUDGETS)])
-    head = ["noise", *(f"{blocks} rounds" for blocks in FIXED), *(f"looks, 3 to {most}" for most in BUDGETS)]
-    said = (
-        f"Made by `{COMMAND}`.\n\nTwo equal stacks, {SLICES} slices of each in a round, rounds that differ by "
-        f"{100 * BETWEEN:g} %: intervals that contain 1, in % of {repetitions:,} campaigns."
+        shares += [percent(covers(interval(found[:, :blocks], 0.95), 1.0)) for blocks in FIXED]
+        shares += [covered_at_all_looks(found, most) for most in BUDGETS]
+    fixed, budgets = (listed([*map(str, each)]) for each in (FIXED, BUDGETS))
+    return (
+        f"Made by `{COMMAND}`.\n\n{min(shares, key=float)} to {max(shares, key=float)} % of the intervals of two equal "
+        f"stacks contain 1: {SLICES} slices of each in a round, rounds that differ by {100 * BETWEEN:g} %, after "
+        f"{fixed} rounds or at all looks from 3 rounds to {budgets}; {repetitions:,} campaigns for each kind of noise: "
+        f"{', '.join(NOISES)}."
     )
-    return f"{said}\n\n{table(head, lines)}"
 
 
 if __name__ == "__main__":
