@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from pydantic import BaseModel
@@ -31,6 +32,7 @@ from fslab.validity.campaign_warnings import REGISTRY as CAMPAIGN_RULES
 from fslab.validity.trial_warnings import REGISTRY as TRIAL_RULES
 from fslab.workloads import REGISTRY as WORKLOADS
 
+WIDTH = 120
 MADE = "<!-- Made by fslab.study.document -->"
 SHARED = 3  # tools that have a key, and alike, from which on it is described in the study file only
 SYNTAX = f"""\
@@ -76,8 +78,9 @@ PUBLISHED = f"""\
 
 {MADE}
 
-What fstests (generic/NUMBER) does for crash consistency before it cuts power, and what `operations: published` of
-[crash tests](crash.md) tries of it. Steps: `src/fslab/crash/published_bugs.py`.
+Which tests of crash consistency in fstests (generic/NUMBER) the sequences of `operations: published` in
+[crash tests](crash.md) repeat. What must not happen in each, and its steps:
+[`published_bugs.py`](../src/fslab/crash/published_bugs.py).
 """
 
 
@@ -136,14 +139,16 @@ def warnings() -> str:
 
 
 def published() -> str:
-    """Return the page of the published bugs: which are reached."""
-    reached = sum(bool(each.sequences) for each in SCENARIOS)
-    rows = (
-        f"| {each.test} | {each.about} | {len(each.sequences) or f'no: {each.lacks}'} |" for each in SCENARIOS
+    """Return the page of the published bugs: which are reached, and what the others need."""
+    reached = [each.test for each in SCENARIOS if each.sequences]
+    rows = (f"| {each.test} | {each.about} | {each.lacks} |" for each in SCENARIOS if each.lacks)
+    head = "| not repeated | what must not happen | what is missing |\n|---|---|---|"
+    told = fill(
+        f"{len(reached)} of {len(SCENARIOS)} are repeated; each fault is found where it is imitated: "
+        f"{', '.join(reached)}.",
+        WIDTH,
     )
-    head = "| test | what must not happen | sequences |\n|---|---|---|"
-    told = f"{reached} of {len(SCENARIOS)} are reached; each fault is found where it is imitated.\n"
-    return "\n".join([PUBLISHED, told, head, *rows]) + "\n"
+    return "\n".join([PUBLISHED, told, "", head, *rows]) + "\n"
 
 
 def filesystem_options() -> str:
@@ -175,7 +180,7 @@ def _rule(rule: Rule) -> str:
 
 
 def _tool(name: str, entry: Any, shared: Mapping[str, str]) -> str:
-    about = f"{entry.summary}. {_about(entry.Parameters)}"
+    about = f"{entry.summary}. {_about(entry.Parameters)}".rstrip()
     return f"# `tool: {name}`\n\n{about}\n\n{_keys(entry.Parameters, shared)}"
 
 
