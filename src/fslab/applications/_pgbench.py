@@ -41,9 +41,9 @@ _SUMS = (
 
 
 class PgbenchLoad(Load):
-    """`pgbench` on a PostgreSQL server that fslab starts for the trial, as the user `nobody`, with a socket in the
-    trial's directory. The shutdown, with its checkpoint, is not measured. Afterwards the sums of pgbench's tables and
-    the checksums of all pages decide whether the trial is valid."""
+    """The server is the trial's own, and runs as the user `nobody`, with a socket in the trial's directory. Its
+    shutdown, with the checkpoint, is not measured. Afterwards the sums of pgbench's tables and the checksums of all
+    pages must be right."""
 
     laid_out = frozenset({"scale", "shared_buffers", "max_wal_size"})
     test: Literal["tpcb-like", "simple-update", "select-only"] = Field(

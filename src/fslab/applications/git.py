@@ -40,7 +40,7 @@ _OWN = {
 class GitLoad(Populated):
     """A transaction is `git add` and `git commit` of one changed file; `git status`; `git checkout` of the other of two
     branches, which differ in every tenth file; or `git clone` without links, and the removal of the clone. Afterwards
-    `git fsck`, `git status` and the branch's commits decide whether the trial is valid."""
+    `git fsck` and `git status` must find nothing, and the branch must have its commits."""
 
     laid_out = frozenset({"operation", "files", "size"})
     amount, usual, least, made_per_s = "files", 1000, 10, 2000.0

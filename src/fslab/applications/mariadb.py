@@ -46,9 +46,9 @@ _CREATED = (
 
 
 class MariadbLoad(Load):
-    """sysbench's OLTP tests on a MariaDB server of the trial's own, as the user `nobody`, with a socket and no port. A
-    transaction is one of sysbench's. Afterwards a new server checks the tables (`CHECK TABLE … EXTENDED`) and counts
-    their rows. Latencies are of sysbench's histogram, whose buckets are 2 % wide."""
+    """The server is the trial's own, and runs as the user `nobody`, with a socket and no port. A transaction is one of
+    sysbench's. Afterwards a new server checks the tables (`CHECK TABLE … EXTENDED`) and counts their rows. Latencies
+    are of sysbench's histogram, whose buckets are 2 % wide."""
 
     laid_out = frozenset({"tables", "rows", "log_file_size"})
 

@@ -39,7 +39,7 @@ _PLAIN = {**_UNCHANGED, "aof-use-rdb-preamble": "no"}
 
 
 class RedisLoad(Records):
-    """Clients set keys, each after the reply to the one before, on a Redis server of the trial's own, as the user
+    """Clients set keys, each after the reply to the one before. The server is the trial's own, and runs as the user
     `nobody`, with a socket and no port. It has the default settings, but writes only the append-only file. The clients
     need about as much CPU. Afterwards a new server loads the file: each key must have the last acknowledged value, and
     `redis-check-aof` must find nothing."""

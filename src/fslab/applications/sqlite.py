@@ -41,7 +41,7 @@ _COUNTER = "CREATE TABLE counter (last INTEGER)"
 
 class SqliteLoad(Populated):
     """One connection. A transaction inserts `batch` rows and updates a counter, or reads `range` rows from a random one
-    on. Afterwards `integrity_check`, and number and contents of the rows, decide whether the trial is valid."""
+    on. Afterwards `integrity_check` must find nothing, and number and contents of the rows must be right."""
 
     laid_out = frozenset({"journal_mode", "rows", "size"})
     amount, usual, made_per_s = "rows", 100_000, 200_000.0

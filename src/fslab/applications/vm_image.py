@@ -41,7 +41,7 @@ _CLUSTERS = {1 << bit for bit in range(12, 22)}
 class VmImageLoad(Records):
     """`qemu-io`, as the user `nobody`, writes blocks of `size` to random places of an image of `qemu-img`, or reads
     them. A transaction is `batch` writes and a flush, as a guest sends it for fsync(2); or one read. Afterwards
-    `qemu-img check` and the whole contents decide whether the trial is valid. On btrfs, compare also with `attributes:
+    `qemu-img check` must find nothing, and the whole contents must be right. On btrfs, compare also with `attributes:
     C` of the stack (nodatacow)."""
 
     laid_out = frozenset({"operation", "format", "preallocation", "cluster_size", "image", "size"})

@@ -146,10 +146,10 @@ class StudyFile(Written):
     )
     until: Until = Field(
         Until.DECIDED,
-        description="when to stop: with `precision`, `decided`: in each row of the table it is known which of two "
-        "stacks is better, or that they differ by less, or `precise`: each ratio is known to within it; `claims` (the "
-        "default with claims): each claim is decided, or without claims, the best stack of each workload is known, or "
-        "those that are alike",
+        description="when to stop: `decided`: in each row of the table it is known which of two stacks is better, or "
+        "that they differ by less than `precision`; `precise`: each ratio is known to within `precision`; `claims` "
+        "(the default with claims): each claim is decided, or without claims, the best stack of each workload is "
+        "known, or those that are alike",
     )
     max_trials: int = Field(
         40,
@@ -186,9 +186,8 @@ class StudyFile(Written):
     )
     on: Several = Field(
         (),
-        description="where trials run: `host`, a guest (`uml`, `qemu`), `auto` (each stack on the first that can build "
-        "it), `best` (all stacks on one: the nearest to the hardware that can build most of them), or `guest` (the "
-        "same of the guests); default: `host`",
+        description="where trials run: `host`, a guest (`uml`, `qemu`), `auto`, `best` or `guest` (docs/machines.md); "
+        "default: `host`",
     )
     kernel: Several = Field(
         (), description="file of the guest's kernel; a list compares kernels; default: an installed one"

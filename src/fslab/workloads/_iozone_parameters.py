@@ -19,10 +19,7 @@ TESTS = {0: ("write", "rewrite"), 1: ("read", "reread"), 2: ("random_read", "ran
 
 
 class IozoneParameters(Parameters):
-    """Each description names the option of IOzone. Lists of `size` and `record` make a sweep.
-
-    By default, the measured time includes fsync (``flush``) and close (``close``).
-    """
+    """Each description names the option of IOzone. By default, the measured time includes fsync and close."""
 
     program: Literal["iozone", "engine"] = Field(
         "iozone",

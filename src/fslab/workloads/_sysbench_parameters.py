@@ -18,8 +18,7 @@ def _switch(value: object) -> object:
 class SysbenchParameters(Parameters):
     """Options of ``sysbench fileio``, by sysbench's names and with its defaults.
 
-    Random modes draw offsets from the distribution ``rand-type``. The default is ``special``: 75 % of the requests go
-    to 1 % of the data.
+    With ``rand-type: special``, 75 % of the requests of random modes go to 1 % of the data.
     """
 
     file_test_mode: Literal["seqwr", "seqrewr", "seqrd", "rndrd", "rndwr", "rndrw"] = Field(

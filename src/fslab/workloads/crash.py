@@ -32,8 +32,7 @@ _COUNTS = {
 
 
 class CrashParameters(CrashExtent, Parameters):
-    """What to run before the power cut, and how many crash states to test. Each block of a campaign draws other
-    sequences and states."""
+    """Each block of a campaign draws other sequences and states."""
 
 
 class Crash(OneDiskTest[CrashParameters]):

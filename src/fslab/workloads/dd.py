@@ -45,7 +45,7 @@ _FLAGS = flags("direct", "dsync", "sync", "nocache", "noatime")
 class DdParameters(Parameters):
     """Operands of dd by their own names, and ``op``, the direction.
 
-    ``conv`` is ``fsync`` by default. Without it, buffered writes measure how fast the page cache is filled.
+    Without ``conv``, buffered writes measure how fast the page cache is filled.
     """
 
     op: Literal["write", "read"] = Field(

@@ -28,7 +28,7 @@ _OF_HITS = ("silent", "reported", "unharmed", "reported_once")
 
 
 class IoErrorsParameters(Parameters):
-    """Which fault the virtual disk injects. The places of the fault differ from block to block."""
+    """The places of the fault differ from block to block."""
 
     fault: str = Field("read-error-data", description="the fault; 'fslab list faults' shows all")
 

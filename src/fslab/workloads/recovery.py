@@ -24,8 +24,6 @@ _BYTES = ("read", "written")
 
 
 class RecoveryParameters(RecoveryExtent, Parameters):
-    """The files on the file system, and the writes in flight, when power is cut."""
-
     existing: int = Field(0, ge=0, le=1_000_000, description="files of 4 KiB that are on the disk before")
 
 

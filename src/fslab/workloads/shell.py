@@ -48,8 +48,6 @@ _READS = frozenset({"read", "cat"})
 
 
 class ShellParameters(Parameters):
-    """``read`` is the same as ``cat``, and ``delete`` the same as ``rm``."""
-
     operation: Literal["create", "read", "delete", "mkdir", "rmdir", "touch", "echo", "cat", "dd", "rm"] = (
         Field(
             description="the command for each file: create (head -c), read (cat), delete (rm), echo (a line), or the "
