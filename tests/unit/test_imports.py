@@ -19,7 +19,7 @@ EXPORTED = {"Observer", "__version__", "clean", "load", "open_store", "shipped_s
 def table(text: str) -> dict[str, set[str]]:
     """Return what each package may import, by the rows of a table whose last column names it."""
     return {
-        name: set(re.findall(r"`(\w+)`", allowed))
+        name: set(re.findall(r"\w+", allowed))
         for names, allowed in ROW.findall(text)
         for name in re.findall(r"\w+", names)
     }
