@@ -1,6 +1,6 @@
 """Tests of ZFS with its real module, in QEMU: they need a kernel that has it, and ``zpool`` on the host. Slow.
 
-FSLAB_ZFS_KERNEL names the kernel (docs/file-systems.md says how to get one); without it, they are skipped.
+FSLAB_ZFS_KERNEL names the kernel (docs/machines.md says how to get one); without it, they are skipped.
 """
 
 from __future__ import annotations
