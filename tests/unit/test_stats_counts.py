@@ -63,6 +63,18 @@ def test_independent_samples_that_resemble_the_ones_before_have_a_wider_interval
     assert few.p_if_correlated > 0.05, "so few do not show it"
 
 
+def test_differences_that_resemble_the_ones_before_have_a_wider_interval() -> None:
+    """Ten blocks with 20 events, ten with none, against 3 in each: s is 10.26, t(0.975; 19) is 2.093."""
+    found = compared([20.0] * 10 + [0.0] * 10, [3.0] * 20)
+    assert found.widening > 3**0.5
+    assert found.more_interval is not None
+    assert found.more_interval.high - 7 == pytest.approx(
+        found.widening * 2.0930 * 10.2598 / 20**0.5, rel=1e-3
+    )
+    assert found.differs is False
+    assert compared([20.0, 0.0] * 10, [3.0] * 20).differs
+
+
 def test_no_event_says_nothing_about_a_mean_but_bounds_the_share_of_trials() -> None:
     found = compared([0, 0, 0], [0, 0, 0])
     assert (found.reason, found.more, found.more_interval) == (Reason.NO_EVENTS, None, None)

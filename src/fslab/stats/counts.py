@@ -3,7 +3,7 @@
 Pure functions; they must not know what is counted, nor which direction is better.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import hypot, sqrt
 
 from fslab.stats import Reason
@@ -41,8 +41,8 @@ def compare_counts(
     and therefore nothing about a mean: they have no interval (``NO_EVENTS``), but see :func:`share_limit`. ``amounts``:
     the values are no counts, but what events took, such as seconds: one event is taken as the mean of the values that
     are not 0, so that the units do not matter. ``needed`` is 3, as for ratios. Values that are negative or not finite
-    have no difference. The interval of independent samples is wider if values resemble the ones before, as they or
-    other cells of both sides (``common``) show.
+    have no difference. The interval is wider if differences resemble the ones before; of independent samples, if their
+    values do, as they or other cells of both sides (``common``) show.
     """
     problem = invalid_samples([*a.values()], [*b.values()])
     if problem not in {None, Reason.NOT_POSITIVE} or min([*a.values(), *b.values()], default=-1) < 0:
@@ -56,9 +56,10 @@ def compare_counts(
     if not any((*a.values(), *b.values())):
         return no_ratio(len(a), len(b), Reason.NO_EVENTS, PAIRS_LEAST, coverage)
     (mean_a, error_a), (mean_b, error_b) = (mean_and_error([*each.values()]) for each in (a, b))
-    factor = 1.0 if paired else widening_of_two(in_order(a), in_order(b), common)
+    differences = [a[block] - b[block] for block in a] if paired else []
+    factor = _widening(differences) if paired else widening_of_two(in_order(a), in_order(b), common)
     tentative = not paired and not is_correlation_known(size, *common)
-    spread = mean_and_error([a[block] - b[block] for block in a])[1] if paired else hypot(error_a, error_b)
+    spread = mean_and_error(differences)[1] if paired else hypot(error_a, error_b)
     difference = mean_a - mean_b
     seen = [value for value in (*a.values(), *b.values()) if value]
     event = sum(seen) / len(seen) if amounts else 1.0
@@ -74,6 +75,14 @@ def compare_counts(
         more_interval=Interval(low=difference - half, high=difference + half, coverage=coverage),
         correlation_known=not tentative, p_if_correlated=p_if_correlated if tentative else None,
     )  # fmt: skip
+
+
+def _widening(differences: Sequence[float]) -> float:
+    import numpy as np  # takes long to load, and most commands compare nothing
+
+    from fslab.stats.autocorrelation import widening
+
+    return float(widening(np.array([differences]))[0])
 
 
 def share_limit(trials: int, *, coverage: float = 0.95) -> float:
