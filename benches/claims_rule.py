@@ -153,6 +153,10 @@ def is_false(verdict: ClaimVerdict, parts: Sequence[Part], truth: Truth) -> bool
             return not all(held)
         case ClaimVerdict.TIE:
             return not any(near)
+        case ClaimVerdict.SMALL:
+            return not any(small and holds for small, holds in zip(near, held, strict=True))
+        case ClaimVerdict.OPPOSITE:
+            return all(holds or not small for small, holds in zip(near, held, strict=True))
         case ClaimVerdict.REVERSED:
             sides = [part.bounds if part.bounds.is_direction else part.bounds.side for part in parts]
             return all(

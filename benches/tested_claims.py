@@ -25,7 +25,7 @@ NAME = "tested-claims"
 MACHINES = Path(__file__).resolve().parents[1] / "tests/golden/machines"
 TWO, EIGHT = MACHINES / "two-cores.json", MACHINES / "eight-cores.json"
 COMMAND = "python benches/tested_claims.py --write docs/studies.md"
-HEAD = ("claims", "can be tested", "if the disks bound them", "can only be contradicted", "cannot be tested")
+HEAD = ("claims", "can be tested", "if the disks bound them", "cannot be replicated", "cannot be tested")
 
 
 def foreseen(study: str, machine: Path, *settings: str) -> tuple[str, tuple[Foreseen, ...]]:

@@ -22,10 +22,10 @@ from tests.unit.claimed import (
 from fslab.cell import Cell, MachineSpec
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.finding_words import finding_words
-from fslab.claims.model import ClaimVerdict, OpenReason
+from fslab.claims.model import BELOW, ClaimVerdict, OpenReason
 from fslab.claims.parts import within
 from fslab.claims.trials import Trials
-from fslab.claims.verdict import from_edge, of_claim
+from fslab.claims.verdict import common, from_edge, of_claim
 from fslab.claims.verdict_words import claim_verdict_words
 from fslab.record import Provenance
 from fslab.stats.goal import Goal, is_settled
@@ -150,6 +150,7 @@ def test_an_order_is_replicated_small_a_tie_reversed_or_open(
     assert (found.verdict, found.margin) == (verdict, margin)
 
 
+@independent
 def test_direction_and_size_are_judged_apart() -> None:
     values = [(EXT4, steady(100.0)), (XFS, noisy(140.0))]
     found = answer(claim("xfs > ext4", "xfs / ext4 ~ 2.97 within 10%"), values)
@@ -159,10 +160,36 @@ def test_direction_and_size_are_judged_apart() -> None:
         ClaimVerdict.DIFFERS,
     )
     assert "xfs / ext4 is 1.40 (1.34–1.46), not 2.97 within 10 %, though in the same direction" in found.words
-    for ratio, verdict in ((0.7, ClaimVerdict.REVERSED), (1.0, ClaimVerdict.TIE)):
+    for ratio, verdict, direction, said in (
+        (0.7, ClaimVerdict.REVERSED, ClaimVerdict.REVERSED, "reversed"),
+        (1.0, ClaimVerdict.DIFFERS, ClaimVerdict.TIE, "differs in size, tie here"),
+        (1.05, ClaimVerdict.DIFFERS, ClaimVerdict.SMALL, "differs in size, same direction, small"),
+    ):
         other = answer(claim("xfs / ext4 >= 2.97"), [(EXT4, steady(100.0)), (XFS, noisy(100 * ratio))])
-        assert (other.verdict, other.direction) == (verdict, verdict)
-    assert "is 1.00 (0.96–1.04), claimed >= 2.97; the difference is below 10 % (w)" in other.words
+        assert (other.verdict, other.direction) == (verdict, direction)
+        assert claim_verdict_words(other, printed=False) == said
+    assert "is 1.05 (1.01–1.09), not >= 2.97 (w)" in other.words
+
+
+@independent
+@pytest.mark.parametrize("ratio", [0.93, 1.0, 1.08])
+def test_a_part_below_the_margin_decides_a_claim_whatever_its_sign(ratio: float) -> None:
+    """Which of the three verdicts it is depends on the number of trials, and so must nothing else: not whether the
+    claim is open because of its other part, nor whether it is tested."""
+    below = [(EXT4, steady(100.0)), (XFS, noisy(100 * ratio))]
+    found = answer(claim("xfs > ext4", "btrfs > ext4"), [*below, (BTRFS, noisy(100.0)[:2])], margin=0.15)
+    assert found.verdict in BELOW
+    assert found.reason is None
+    assert of_claim([found.verdict, ClaimVerdict.NOT_TESTED]) is found.verdict
+
+
+def test_a_narrow_and_a_wide_interval_below_the_margin_are_a_tie() -> None:
+    """An interval for autocorrelated trials is wider: it may contain 1 where the other one does not."""
+    assert common(ClaimVerdict.SMALL, ClaimVerdict.TIE) is ClaimVerdict.TIE
+    assert common(ClaimVerdict.TIE, ClaimVerdict.OPPOSITE) is ClaimVerdict.TIE
+    assert common(ClaimVerdict.SMALL, ClaimVerdict.REPLICATED) is ClaimVerdict.REPLICATED
+    assert common(ClaimVerdict.OPPOSITE, ClaimVerdict.REVERSED) is ClaimVerdict.REVERSED
+    assert common(ClaimVerdict.SMALL, ClaimVerdict.OPEN) is None
 
 
 def test_an_open_claim_says_whether_it_is_noise_or_the_limit() -> None:
@@ -470,6 +497,8 @@ def test_a_failed_trial_does_not_make_a_look_use_the_level_of_the_one_before() -
         ((ClaimVerdict.REPLICATED, ClaimVerdict.OPEN), ClaimVerdict.OPEN),
         ((ClaimVerdict.OPEN, ClaimVerdict.TIE, ClaimVerdict.UNKNOWN), ClaimVerdict.TIE),
         ((ClaimVerdict.TIE, ClaimVerdict.REVERSED, ClaimVerdict.DIFFERS), ClaimVerdict.REVERSED),
+        ((ClaimVerdict.TIE, ClaimVerdict.DIFFERS), ClaimVerdict.DIFFERS),
+        ((ClaimVerdict.REPLICATED, ClaimVerdict.SMALL, ClaimVerdict.UNKNOWN), ClaimVerdict.SMALL),
         ((ClaimVerdict.REPLICATED, ClaimVerdict.UNKNOWN), ClaimVerdict.PARTLY),
         ((ClaimVerdict.UNKNOWN,), ClaimVerdict.UNKNOWN),
         ((), ClaimVerdict.UNKNOWN),

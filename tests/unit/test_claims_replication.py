@@ -184,7 +184,7 @@ def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
     assert (found.claims, found.replicated, found.contradicted) == (3, 1, 0)
     assert (found.open, found.tested) == (1, 2)
     assert (found.trials, found.with_warnings) == (8, 1)
-    line = "| [s](s.md) | 2026-11-20 | 3 | 2 of 3 | 1 | 0 | 0 | 1 | 0 | 8 | 1 | 0 % |"
+    line = "| [s](s.md) | 2026-11-20 | 3 | 2 of 3 | 1 | 0 | 0 | 0 | 1 | 0 | 8 | 1 | 0 % |"
     assert line in list(replication_table.index([found]))
 
 
@@ -216,10 +216,10 @@ def test_studies_without_a_new_page_keep_their_lines() -> None:
 def test_the_rules_of_earlier_pages_are_told_as_long_as_there_is_one() -> None:
     found = replication_table.result_of(made(), [trials(cell("ext4"), steady(100.0))])
     both = "\n".join(replication_table.index([found, found.model_copy(update={"study": "r"})]))
-    mixed = both.replace("| [r](r.md) | 2026-11-20 | 3 |", "| [r](r.md) | 2025-01-01 | 1 |")
+    mixed = both.replace("| [r](r.md) | 2026-11-20 | 3 |", "| [r](r.md) | 2025-01-01 | 2 |")
     told = "\n".join(replication_table.index([found], mixed))
-    assert "| [r](r.md) | 2025-01-01 | 1 |" in told
-    assert "\nRules 1: evaluated before claims had requirements: many" in told
+    assert "| [r](r.md) | 2025-01-01 | 2 |" in told
+    assert "\nRules 2: evaluated by the median of a rate: some claims" in told
     again = "\n".join(replication_table.index([found], told))
     assert again == told
     assert "\n".join(replication_table.index([found.model_copy(update={"study": "r"})], told)) == both

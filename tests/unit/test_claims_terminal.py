@@ -133,7 +133,7 @@ def test_verdicts_of_two_campaigns_are_compared_where_both_decided() -> None:
     assert [(each.id, each.b.verdict) for each in found.changed] == [("1", ClaimVerdict.REVERSED)]
     out = io.StringIO()
     terminal.show_agreement(found, ("x", "y"), Console(file=out, width=80))
-    assert "0 of 1 verdicts that both give are the same (0 %)" in out.getvalue()
+    assert "0 of 1 results that both give are the same (0 %)" in out.getvalue()
     assert "decided only in B: 2, 3" in out.getvalue()
     assert "A        ✓ replicated: xfs / ext4 is 2.00" in out.getvalue()
     assert "B        ✗ reversed: it is 0.5" in out.getvalue()
@@ -141,17 +141,17 @@ def test_verdicts_of_two_campaigns_are_compared_where_both_decided() -> None:
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "small"),
+    ("a", "b", "same"),
     [
         (ClaimVerdict.TIE, ClaimVerdict.OPPOSITE, True),
         (ClaimVerdict.SMALL, ClaimVerdict.TIE, True),
+        (ClaimVerdict.REVERSED, ClaimVerdict.DIFFERS, True),
         (ClaimVerdict.TIE, ClaimVerdict.REVERSED, False),
-        (ClaimVerdict.REPLICATED, ClaimVerdict.OPPOSITE, False),
+        (ClaimVerdict.REPLICATED, ClaimVerdict.SMALL, False),
+        (ClaimVerdict.NO_LONGER, ClaimVerdict.REVERSED, False),
     ],
 )
-def test_differences_below_the_margin_in_both_campaigns_are_told(
-    a: ClaimVerdict, b: ClaimVerdict, small: bool
-) -> None:
+def test_the_same_result_in_other_words_is_no_change(a: ClaimVerdict, b: ClaimVerdict, same: bool) -> None:
     first = made().claims[0]
     sides = [
         made().model_copy(
@@ -169,9 +169,9 @@ def test_differences_below_the_margin_in_both_campaigns_are_told(
     ]
     out = io.StringIO()
     terminal.show_agreement(agreement(*sides), ("x", "y"), Console(file=out, width=200))
-    shown, told = " ".join(out.getvalue().split()), "0 of 1 verdicts that both give are the same (0 %)"
+    shown = " ".join(out.getvalue().split())
+    told = "1 of 1 results that both give are the same (100 %), in other words: 1" if same else "0 of 1 results"
     assert told in shown
-    assert (f"{told}; in 1 more, both say that the difference is below the margin" in shown) is small
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

@@ -104,7 +104,7 @@ def test_what_a_machine_excludes_and_why(tmp_path: Path) -> None:
         "waits": (Prospect.TESTABLE, ()),
     }
     assert words(prospects(small)) == (
-        "2 of 6 can be tested; 1 can only be contradicted (1: 4 threads share 2 CPUs); 3 cannot be tested (1: 4 "
+        "2 of 6 can be tested; 1 cannot be replicated (1: 4 threads share 2 CPUs); 3 cannot be tested (1: 4 "
         "threads share 2 CPUs; 1: Linux 6.12.48+deb13-amd64 has no f2fs; 1: files of 64 MiB fit in memory (32 GiB))"
     )
 
@@ -134,7 +134,7 @@ def test_a_run_says_what_it_cannot_test_before_it_begins(tmp_path: Path) -> None
     with plans.on_machine(changed(tmp_path, host={"cpus": 2})):
         launch.of_study(study, "s.yaml", tell=said.append)
     assert [line.partition(" (")[0] for line in said] == [
-        "claims: 3 of 6 can be tested; 1 can only be contradicted",
+        "claims: 3 of 6 can be tested; 1 cannot be replicated",
         "no trials of 2 of 12 cells: only claims, or parts of claims, that cannot be tested here need them",
     ]
     said.clear()

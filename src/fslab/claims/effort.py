@@ -5,7 +5,7 @@ from math import log, log1p
 
 from fslab.analysis.budget_allocation import Cost, Effort
 from fslab.answers.compare import PAIRS_LEAST
-from fslab.claims.model import FAILED, ClaimVerdict, PartFinding
+from fslab.claims.model import DECISIVE, ClaimVerdict, PartFinding
 from fslab.claims.parts import Part
 from fslab.claims.verdict import verdict_of
 
@@ -22,10 +22,10 @@ def effort_of(
 ) -> Effort | None:
     """Return the smallest effort that leads to a verdict; None if there is a verdict already, or if none is in sight.
 
-    One failing part decides a claim, so this is the cheapest of the parts that seem to fail. If all parts seem to hold,
-    each of them must be shown. ``exhausted``: ids of cells that get no more trials.
+    One part that is not replicated decides a claim, so this is the cheapest of those that seem so. If all parts seem to
+    hold, each of them must be shown. ``exhausted``: ids of cells that get no more trials.
     """
-    if any(verdict_of(finding) in FAILED for finding in findings):
+    if any(verdict_of(finding) in DECISIVE for finding in findings):
         return None
     left = [pair for pair in zip(parts, findings, strict=True) if pair[1].verdict is ClaimVerdict.OPEN]
     failing = [
@@ -42,9 +42,9 @@ def effort_of(
 
 
 def seems_to_fail(part: Part, finding: PartFinding, margin: float) -> bool:
-    """Return whether a part fails if the ratio has its present value.
+    """Return whether a part is not replicated if the ratio has its present value.
 
-    A direction counts as a tie if the ratio is nearer to 1 than half the margin.
+    A direction counts as below the margin if the ratio is nearer to 1 than half of it.
     """
     if finding.value is None:
         return False

@@ -32,7 +32,7 @@ from fslab.claims import verdict as verdicts
 from fslab.claims.campaigns import spread_of, weights_by_workload
 from fslab.claims.effort import effort_of
 from fslab.claims.finding_words import answer_words
-from fslab.claims.model import FAILED, CampaignsBetween, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
+from fslab.claims.model import DECISIVE, CampaignsBetween, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.parts import Bounds, CellFigure, Part, Spread
 from fslab.claims.trials import Trials
 from fslab.claims.verdict import firm, from_edge, margin, tendency_of, verdict_of
@@ -109,7 +109,7 @@ class Evaluator:
     def findings(self, parts: Sequence[Part], margin: float) -> tuple[PartFinding, ...]:
         """Return the finding on each part. A replicated part leaves its share of the error to the others.
 
-        A part that fails is judged again at the level of its share, and all of its finding is of that interval.
+        A part that decides is judged again at the level of its share, and all of its finding is of that interval.
         """
         among = len(parts)
         found = [self.finding(part, margin, among) for part in parts]
@@ -118,7 +118,7 @@ class Evaluator:
         )
         return tuple(
             self._judged(part, self.estimate(part, 1 - self.error / left, among), margin, among)
-            if finding.verdict in FAILED and left > 1
+            if finding.verdict in DECISIVE and left > 1
             else finding
             for part, finding in zip(parts, found, strict=True)
         )

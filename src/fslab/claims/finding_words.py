@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 
 from fslab.answers.model import INDEPENDENCE_LEAST
-from fslab.claims.model import UPHELD, ClaimAnswer, ClaimVerdict, PartFinding
+from fslab.claims.model import BELOW, UPHELD, ClaimAnswer, ClaimVerdict, PartFinding
 from fslab.claims.verdict import verdict_of
 from fslab.units import counted, first_of, format_value, ratio_text, says_nothing
 
@@ -81,11 +81,9 @@ def _remarks(finding: PartFinding, margin: float | None) -> Iterator[str]:
         )
     elif finding.verdict is ClaimVerdict.OPEN:
         yield f"needs {finding.bound}"
-    elif verdict_of(finding) in {ClaimVerdict.TIE, ClaimVerdict.OPPOSITE}:
+    elif finding.verdict in BELOW:
         below = "" if margin is None else f"; the difference is below {share_words(margin)}"
         yield f"claimed {finding.bound}{below}"
-    elif finding.verdict is ClaimVerdict.SMALL:
-        yield f"a difference below {share_words(margin)}"
     elif finding.verdict not in {ClaimVerdict.HOLDS, ClaimVerdict.REPLICATED} and finding.unmet is None:
         yield f"not {finding.bound}"
     if finding.verdict is ClaimVerdict.DIFFERS and finding.direction in UPHELD:

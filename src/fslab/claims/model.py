@@ -15,7 +15,7 @@ class ClaimVerdict(StrEnum):
 
     By trials: ``replicated``, ``replicated_in_part``, ``differs`` (another size is shown; the direction has a verdict
     of its own), ``reversed``, ``open``. If an order is claimed and the whole interval lies within the margin of
-    interest: ``small`` (the claimed direction), ``opposite`` (the other direction), ``tie`` (it contains 1).
+    interest: ``same_direction_small``, ``opposite_small``, or ``tie`` (it contains 1).
 
     ``not_tested``: there are figures, but they do not answer the claim, because a requirement is not met.
     ``no_longer``: likewise, but machine and amounts are the publication's, so the software has changed.
@@ -39,10 +39,13 @@ class ClaimVerdict(StrEnum):
     UNKNOWN = "unknown"
 
 
+UPHELD = (ClaimVerdict.REPLICATED, ClaimVerdict.PARTLY)
+FAILED = (ClaimVerdict.REVERSED, ClaimVerdict.DIFFERS)
+# No difference of interest, whatever was claimed. Which of the three it is depends on the number of trials: enough of
+# them show the sign of any difference.
+BELOW = (ClaimVerdict.OPPOSITE, ClaimVerdict.TIE, ClaimVerdict.SMALL)
 # A claim is not replicated if one of its parts has one of these verdicts. The first of them decides.
-FAILED = (ClaimVerdict.REVERSED, ClaimVerdict.OPPOSITE, ClaimVerdict.TIE, ClaimVerdict.DIFFERS)
-# The claimed direction is shown, by any amount.
-UPHELD = (ClaimVerdict.REPLICATED, ClaimVerdict.PARTLY, ClaimVerdict.SMALL)
+DECISIVE = (*FAILED, *BELOW)
 # More trials change nothing, but there is no verdict on the claim.
 UNTESTED = (ClaimVerdict.NOT_TESTED, ClaimVerdict.UNKNOWN)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fslab.analysis.cost import measured_share, wall_s
 from fslab.analysis.usability import has_warnings, is_impossible, is_usable
 from fslab.cell import Frozen
-from fslab.claims.model import FAILED, UPHELD, ClaimVerdict, Verdicts
+from fslab.claims.model import BELOW, FAILED, UPHELD, ClaimVerdict, Verdicts
 from fslab.claims.replication import NONE
 from fslab.record import TrialRecord
 from fslab.units import counted, format_duration
@@ -14,9 +14,6 @@ from fslab.units import counted, format_duration
 # The rules by which verdicts are given: another number when they come to mean something else.
 RULES = 3
 _EARLIER = {
-    1: "before claims had requirements: many of these verdicts, above all *contradicted*, would be *not tested here*, "
-    "because a guest's CPU or the page cache bounded the figures. Verdicts that hold only if trials are independent "
-    "counted; they are open now.",
     2: "by the median of a rate: some claims that are *not tested here*, because a rate is not the printed one, would "
     "be tested by its interval.",
 }  # fmt: skip
@@ -32,6 +29,7 @@ class StudyResult(Frozen):
     tested: int
     replicated: int
     contradicted: int
+    below: int
     no_longer: int
     open: int
     minutes: float
@@ -52,7 +50,7 @@ def result_of(verdicts: Verdicts, campaigns: Sequence[Sequence[TrialRecord]]) ->
         study=verdicts.study, begun=f"{min(record.started for record in records):%Y-%m-%d}" if records else NONE,
         claims=len(answers), tested=verdicts.tested,
         replicated=sum(verdict in UPHELD for verdict in of), no_longer=of.count(ClaimVerdict.NO_LONGER),
-        contradicted=sum(verdict in FAILED for verdict in of), open=of.count(ClaimVerdict.OPEN),
+        contradicted=sum(verdict in FAILED for verdict in of), below=sum(verdict in BELOW for verdict in of), open=of.count(ClaimVerdict.OPEN),
         minutes=sum(map(wall_s, campaigns)) / 60, trials=len(ran), impossible=len(records) - len(ran),
         with_warnings=len(ran) - len(usable) + sum(map(has_warnings, usable)), measured=measured_share(records),
     )  # fmt: skip
@@ -73,15 +71,15 @@ def effort_words(result: StudyResult) -> str:
 
 _WORDS = ("study", "campaign")
 _INDEX = (
-    "study", "campaign", "rules", "tested", "replicated", "contradicted", "no longer so", "open",
+    "study", "campaign", "rules", "tested", "replicated", "contradicted", "below the margin", "no longer so", "open",
     "minutes", "trials", "failed, invalid or with warnings", "share of the time measured",
 )  # fmt: skip
 
 
 _LEGEND = (
     "*Tested*: the figures come from what bounded them in the publication ([requirements](../claims.md"
-    "#requirements)). *Contradicted*: reversed, opposite, tie here or differs ([verdicts]"
-    "(../claims.md#verdicts))."
+    "#requirements)). *Contradicted*: reversed or differs. *Below the margin*: no difference of interest, whatever was "
+    "claimed ([verdicts](../claims.md#verdicts))."
 )
 
 
@@ -117,7 +115,7 @@ def _kept(text: str) -> dict[str, str]:
 def _line(one: StudyResult) -> str:
     fields = (
         f"[{one.study}]({one.study}.md)", one.begun, RULES, f"{one.tested} of {one.claims}", one.replicated,
-        one.contradicted, one.no_longer, one.open, f"{one.minutes:.0f}", one.trials,
+        one.contradicted, one.below, one.no_longer, one.open, f"{one.minutes:.0f}", one.trials,
         one.with_warnings, NONE if one.measured is None else f"{one.measured * 100:.0f} %",
     )  # fmt: skip
     return f"| {' | '.join(map(str, fields))} |"

@@ -16,7 +16,7 @@ from fslab.claims import verdict as verdicts
 from fslab.claims.demands import Demand
 from fslab.claims.effort import seems_to_fail
 from fslab.claims.finding_words import answer_words
-from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, PartFinding, Unmet
+from fslab.claims.model import DECISIVE, ClaimAnswer, ClaimVerdict, PartFinding, Unmet
 from fslab.claims.parts import CellFigure, Part
 from fslab.claims.requirements import REGISTRY, CellFacts, Compared, Lever
 from fslab.claims.trials import Trials
@@ -137,7 +137,7 @@ class RequirementCheck:
     ) -> ClaimAnswer:  # fmt: skip
         """Return the answer to a claim by the parts that meet its requirements (``unmet``: None).
 
-        A tested part that fails decides the claim. Else it is not tested unless all its parts are.
+        A tested part that is not replicated decides the claim. Else it is not tested unless all its parts are.
         """
         tested = [part for part, lacking in zip(parts, unmet, strict=True) if lacking is None]
         answer = strict.answer(tested, missing, margin=margin)
@@ -152,7 +152,7 @@ class RequirementCheck:
         )
         why = tuple(one for one, _ in Counter(one for one in unmet if one is not None).most_common())
         changes: dict[str, object] = {"parts": len(parts), "findings": findings, "unmet": why}
-        if answer.verdict in FAILED or (
+        if answer.verdict in DECISIVE or (
             answer.verdict is ClaimVerdict.OPEN and _may_fail(tested, answer, margin)
         ):
             return answer.model_copy(update=changes)
@@ -217,7 +217,7 @@ def unmet_of(compared: Compared, demands: Sequence[Demand], *, measured: bool = 
 
 
 def _may_fail(parts: Sequence[Part], answer: ClaimAnswer, margin: float) -> bool:
-    """Return whether more trials may show that a tested part fails, which decides the claim."""
+    """Return whether more trials may show that a tested part is not replicated, which decides the claim."""
     return any(
         finding.verdict is ClaimVerdict.OPEN and not finding.at_limit and seems_to_fail(part, finding, margin)
         for part, finding in zip(parts, answer.findings, strict=True)
@@ -241,11 +241,9 @@ def differs_in_size(cell: Cell, other: Cell) -> bool:
 
 
 def _span(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the ends of the interval of the median; of too few values for one, the smallest and the largest."""
-    if not values:
-        return None
-    found = median_interval(values)
-    return (found.low, found.high) if found else (min(values), max(values))
+    """Return the ends of the interval of the median; None of too few values."""
+    found = median_interval(values) if values else None
+    return (found.low, found.high) if found else None
 
 
 def _median(values: Iterable[float | None]) -> float | None:

@@ -1,9 +1,9 @@
 """Determines the verdict on a part from interval, bounds and margin, and on a claim from its parts. Pure.
 
 A *direction* (``> 1``) is replicated when the interval lies on its side of 1, and reversed when it lies on the other
-side. When the whole interval also lies within the margin on both sides of 1 (two one-sided tests: Schuirmann, J.
-Pharmacokinet. Biopharm. 15 (1987) 657), these are ``small`` and ``opposite``, and an interval that contains 1 is a tie.
-Given enough trials, one of these is always reached.
+side. When the whole interval lies within the margin on both sides of 1 (two one-sided tests: Schuirmann, J.
+Pharmacokinet. Biopharm. 15 (1987) 657), there is no difference of interest: ``small`` on the claimed side, ``opposite``
+on the other, a ``tie`` if it contains 1. Given enough trials, one of these is always reached.
 
 A *size* (``>= 2``, ``~ 3 within 10%``, a claimed tie) is replicated when the interval lies within its range, and
 differs when it lies outside. If the true value is at the end of the range, neither is ever reached; if it is close,
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from math import exp, inf, log, log1p
 
 from fslab.answers.compare import Estimate
-from fslab.claims.model import FAILED, ClaimVerdict, PartFinding
+from fslab.claims.model import BELOW, DECISIVE, FAILED, ClaimVerdict, PartFinding
 from fslab.claims.parts import Bounds
 from fslab.stats.interval import Interval
 
@@ -36,20 +36,13 @@ def of_interval(bounds: Bounds, low: float, high: float, margin: float) -> Claim
 
 def common(one: ClaimVerdict, other: ClaimVerdict) -> ClaimVerdict | None:
     """Return the verdict on a direction that two intervals support, one of which contains the other; None without."""
-    if one is other:
+    both = {one, other}
+    if len(both) == 1:
         return one
-    for stronger, small in _SMALL_OF:
-        if {one, other} == {stronger, small}:
-            return stronger
-    return None
-
-
-# A wide interval is not small, and may contain 1.
-_SMALL_OF = (
-    (ClaimVerdict.REPLICATED, ClaimVerdict.SMALL),
-    (ClaimVerdict.REVERSED, ClaimVerdict.OPPOSITE),
-    (ClaimVerdict.TIE, ClaimVerdict.OPPOSITE),
-)
+    # A wide interval is not small, and may contain 1.
+    sides = {ClaimVerdict.REPLICATED: ClaimVerdict.SMALL, ClaimVerdict.REVERSED: ClaimVerdict.OPPOSITE}
+    wider = next((wide for wide, small in sides.items() if both == {wide, small}), None)
+    return ClaimVerdict.TIE if both <= set(BELOW) else wider
 
 
 def margin_of(bounds: Iterable[Bounds], margin: float) -> float:
@@ -84,7 +77,8 @@ def nearness(bounds: Bounds, margin: float) -> float:
 def of_claim(verdicts: Iterable[ClaimVerdict], *, complete: bool = True) -> ClaimVerdict:
     """Return the verdict on a claim from those on its parts: the first of ``_DECIDING`` decides.
 
-    One tested part that fails decides the claim. Without one, it is not tested unless all parts with figures are.
+    One tested part that is not replicated decides the claim. Without one, it is not tested unless all parts with
+    figures are.
     """
     found = set(verdicts)
     for worst in _DECIDING:
@@ -94,10 +88,10 @@ def of_claim(verdicts: Iterable[ClaimVerdict], *, complete: bool = True) -> Clai
         return ClaimVerdict.UNKNOWN
     if not complete or ClaimVerdict.UNKNOWN in found:
         return ClaimVerdict.PARTLY
-    return ClaimVerdict.SMALL if ClaimVerdict.SMALL in found else ClaimVerdict.REPLICATED
+    return ClaimVerdict.REPLICATED
 
 
-_DECIDING = (*FAILED, ClaimVerdict.NO_LONGER, ClaimVerdict.NOT_TESTED, ClaimVerdict.OPEN)
+_DECIDING = (*DECISIVE, ClaimVerdict.NO_LONGER, ClaimVerdict.NOT_TESTED, ClaimVerdict.OPEN)
 
 
 def of_directions(findings: Sequence[PartFinding], directions: Sequence[bool]) -> ClaimVerdict | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fslab.claims.finding_words import share_words
 from fslab.claims.model import (
+    BELOW,
     FAILED,
     UNTESTED,
     UPHELD,
@@ -31,8 +32,8 @@ VERDICT_NAMES = {
 }  # fmt: skip
 SIGN = {
     ClaimVerdict.HOLDS: "✓", ClaimVerdict.IN_PART: "✓", ClaimVerdict.CONTRADICTED: "✗", ClaimVerdict.REPLICATED: "✓",
-    ClaimVerdict.PARTLY: "✓", ClaimVerdict.SMALL: "✓", ClaimVerdict.TIE: "=", ClaimVerdict.DIFFERS: "≠",
-    ClaimVerdict.OPPOSITE: "✗", ClaimVerdict.REVERSED: "✗", ClaimVerdict.OPEN: "?", ClaimVerdict.NO_LONGER: "○",
+    ClaimVerdict.PARTLY: "✓", ClaimVerdict.SMALL: "=", ClaimVerdict.TIE: "=", ClaimVerdict.DIFFERS: "≠",
+    ClaimVerdict.OPPOSITE: "=", ClaimVerdict.REVERSED: "✗", ClaimVerdict.OPEN: "?", ClaimVerdict.NO_LONGER: "○",
     ClaimVerdict.NOT_TESTED: "–", ClaimVerdict.UNKNOWN: "–",
 }  # fmt: skip
 NOT_PRINTED, NOT_TESTABLE = "not printed", "not testable here"
@@ -44,8 +45,9 @@ def claim_verdict_words(answer: ClaimAnswer, *, printed: bool) -> str:
     Examples: ``replicated``, ``open: noise (at least 4 min 10 s more)``, ``differs in size, direction replicated``.
     """
     said = VERDICT_NAMES.get(answer.verdict, NOT_PRINTED if printed else NOT_TESTABLE)
-    if answer.verdict is ClaimVerdict.DIFFERS and answer.direction in UPHELD:
-        return f"{said} in size, direction replicated"
+    if answer.verdict is ClaimVerdict.DIFFERS and answer.direction in {*UPHELD, *BELOW}:
+        side = "direction replicated" if answer.direction in UPHELD else VERDICT_NAMES[answer.direction]
+        return f"{said} in size, {side}"
     return f"{said}: {reason_words(answer)}" if answer.reason else said
 
 
@@ -78,8 +80,8 @@ def summaries(verdicts: Verdicts) -> list[str]:
 def summary(verdicts: Verdicts) -> str:
     """Return the number of claims by verdict of the trials, in one sentence.
 
-    ``Tested 25 of 28: replicated 14, contradicted 9 (6 tie here, 3 reversed), open 2 (…); not tested here 3 (2: files
-    fit in memory; 1: Linux 6.1 has no reiser4).``
+    ``Tested 25 of 28: replicated 14, contradicted 3 (3 reversed), below the margin 6 (6 tie here), open 2 (…); not
+    tested here 3 (2: files fit in memory; 1: Linux 6.1 has no reiser4).``
     """
     answers = [claim.measured for claim in verdicts.claims if claim.measured is not None]
     count = Counter(answer.verdict for answer in answers)
@@ -97,12 +99,11 @@ def summary(verdicts: Verdicts) -> str:
 
 def _tested(answers: Sequence[ClaimAnswer], count: Mapping[ClaimVerdict, int]) -> Iterator[str]:
     """Yield the numbers of tested claims by verdict."""
-    words = ((ClaimVerdict.PARTLY, "in part"), (ClaimVerdict.SMALL, "small"))
-    parts = ", ".join(f"{count[one]} {word}" for one, word in words if count[one])
-    yield f"replicated {sum(count[one] for one in UPHELD)}" + (f" ({parts})" if parts else "")
-    failed = [f"{count[one]} {VERDICT_NAMES[one]}" for one in FAILED if count[one]]
-    if failed:
-        yield f"contradicted {sum(count[one] for one in FAILED)} ({', '.join(failed)})"
+    partly = count[ClaimVerdict.PARTLY]
+    yield f"replicated {sum(count[one] for one in UPHELD)}" + (f" ({partly} in part)" if partly else "")
+    for name, group in (("contradicted", FAILED), ("below the margin", BELOW)):
+        if parts := [f"{count[one]} {VERDICT_NAMES[one]}" for one in group if count[one]]:
+            yield f"{name} {sum(count[one] for one in group)} ({'; '.join(parts)})"
     if count[ClaimVerdict.NO_LONGER]:
         yield f"no longer so {count[ClaimVerdict.NO_LONGER]}"
     if count[ClaimVerdict.OPEN]:

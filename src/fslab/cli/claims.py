@@ -6,7 +6,7 @@ from fslab.errors import UsageError
 EPILOG = """\b
 Examples:
   fslab claims                              the last campaign, claim by claim
-  fslab claims last --beside last~1         which verdicts have changed since another campaign
+  fslab claims last --beside last~1         which results have changed since another campaign
   fslab claims ext-generations --published  what a publication's own tables say; needs no run
 
 \b
@@ -28,8 +28,9 @@ def claims(
     """Check each claim of a study twice: against the figures that the publication printed, and against trials on this
     machine.
 
-    A printed figure is one number and compared as it is. Trials give intervals: a claim is replicated, a tie here (the
-    stacks differ by less than the study's margin), different in size, reversed, or open, with the reason. If the budget
+    A printed figure is one number and compared as it is. Trials give intervals: a claim is replicated, contradicted
+    (reversed, or different in size), below the margin (the stacks differ by less than the study's smallest difference
+    of interest: a tie, or small), or open, with the reason. If the budget
     ended, `fslab run --resume CAMPAIGN --budget 1h` runs more trials where claims are open; `fslab run STUDY
     --until-decided` starts a new campaign without a budget. For the language of claims see docs/claims.md.
 
@@ -37,7 +38,7 @@ def claims(
         target [CAMPAIGN|STUDY]: A campaign (its id, the beginning of one, or 'last'), or a study (its id or file): then
             its last campaign and its other ones on this machine, so that intervals contain what changes between them.
         published: Only against the published figures; needs no campaign.
-        beside CAMPAIGN: Another campaign of the study: how many verdicts are the same as there, and the claims with
+        beside CAMPAIGN: Another campaign of the study: how many results are the same as there, and the claims with
             another one.
     """
     from fslab.api import claims as api

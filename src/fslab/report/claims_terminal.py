@@ -71,10 +71,9 @@ def _agreement(found: Agreement, names: tuple[str, str], width: int) -> Iterator
     same = found.common - len(found.changed)
     share = f" ({same / found.common * 100:.0f} %)" if found.common else ""
     yield from (Text(f"{letter}  {name}") for letter, name in zip(_SIDES, names, strict=True))
-    small = sum(each.both_small for each in found.changed)
-    more = f"; in {small} more, both say that the difference is below the margin" if small else ""
+    other = f", in other words: {', '.join(found.reworded)}" if found.reworded else ""
     yield wrapped(
-        f"{same} of {found.common} verdicts that both give are the same{share}{more}", width, style="bold"
+        f"{same} of {found.common} results that both give are the same{share}{other}", width, style="bold"
     )
     for letter, ids in zip(_SIDES, (found.only_a, found.only_b), strict=True):
         if ids:

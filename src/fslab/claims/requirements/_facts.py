@@ -28,7 +28,7 @@ class Lever(StrEnum):
 class CellFacts:
     """One figure of a part: its ``value``, and facts of its cell. Medians over its usable trials; None: unknown.
 
-    ``span``: the ends of the interval of ``value``; of few trials, of their range.
+    ``span``: the ends of the interval of ``value``; None of fewer than six trials.
     ``wait``: share of the time in which the tool waited for its device, of the time that it ran or waited.
     ``seconds``, ``read_bytes``, ``written_bytes``, ``flushes``: of the part of the run that the figure is about, at the
     device. ``run_flushes``: of the whole run, at most so many of a part that is too short for its own to be counted.
