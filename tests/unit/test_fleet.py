@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from math import exp, prod
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from typer.testing import CliRunner
 
 from fslab.analysis.fleet import fleet
 from fslab.analysis.fleet_model import Fleet, FleetVerdict
+from fslab.answers.compare import Question, estimate
+from fslab.answers.machines import within_machine
 from fslab.api import comparisons
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.cli import app
@@ -108,6 +111,17 @@ def test_ratios_within_machines_are_combined_and_tell_of_another_one() -> None:
     assert "on another machine: better there too; machines differ by ± 5" in text
     assert text.count("lab3") == 1  # only in the list of machines
     assert any(line.startswith("    lab3  1.4") for line in lines(found, each=True))
+
+
+def test_the_ratio_of_one_machine_is_that_of_a_comparison_there() -> None:
+    """One block of twelve is far off: the centre of signed ranks is not the geometric mean."""
+    over = {block: 2.0 + 0.01 * block for block in range(12)} | {5: 40.0}
+    under = dict.fromkeys(over, 1.0)
+    found = within_machine(over, under)
+    assert found is not None
+    assert found.ratio == estimate(Question(over=over, under=under)).ratio
+    assert found.interval.low < found.ratio < found.interval.high
+    assert exp(found.mean) == pytest.approx(prod(over.values()) ** (1 / 12))
 
 
 def test_machines_that_contradict_each_other_are_said_to() -> None:

@@ -307,10 +307,13 @@ def test_no_command_has_too_many_parameters() -> None:
 
 
 def test_one_module_compares() -> None:
-    """``stats`` also describes samples and series; what compares two of them is used by ``answers`` only."""
+    """``stats`` also describes samples and series; what compares two of them is used by ``answers`` only.
+
+    One module divides a ratio, instead of comparing two stacks.
+    """
     comparing = {
         "counts", "differences", "goal", "moderation", "multiple_testing", "noise_prior", "paired", "random_effects",
-        "rank_sum", "ratio_estimate", "campaign_spread", "sequential", "single",
+        "rank_sum", "ratio_estimate", "campaign_spread", "sequential", "signed_rank", "single", "student",
     }  # fmt: skip
     found = {
         str(path.relative_to(SOURCE)): names
@@ -318,4 +321,4 @@ def test_one_module_compares() -> None:
         if home(path) not in {"answers", "stats"}
         and (names := {d.split(".")[2] for d in imports(path) if d.startswith("fslab.stats.")} & comparing)
     }
-    assert found == {}
+    assert found == {"fslab/explain/attribution.py": {"student"}}

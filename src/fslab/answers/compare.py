@@ -1,4 +1,4 @@
-"""Answers questions: the only code that compares. Pure.
+"""Answers questions: the only code that compares stacks. Pure.
 
 ``stats`` has the estimators; this module chooses the one that suits the question, corrects for the number of questions
 of a family, and gives the verdict. What a verdict means in words is in ``answers.answer_words``.

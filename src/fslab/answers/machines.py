@@ -20,14 +20,15 @@ __all__ = ["MACHINES_LEAST", "OverMachines", "WithinMachine", "over_machines", "
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WithinMachine:
-    """The ratio on one machine, from ``n`` blocks: the geometric mean of the quotients, with its interval.
+    """The ratio on one machine with its interval, from ``n`` blocks, as a comparison on this machine gives it.
 
-    ``error``: the standard error of the ratio's logarithm.
+    ``mean``, ``error``: of the quotients' logarithms, with the standard error, by which machines are combined.
     """
 
     ratio: float
     interval: Interval
     n: int
+    mean: float
     error: float
 
 
@@ -55,18 +56,20 @@ def within_machine(over: Values, under: Values) -> WithinMachine | None:
     common = sorted(over.keys() & under.keys())
     top, bottom = ({block: values[block] for block in common} for values in (over, under))
     found = compare_blocks(top, bottom)
-    if len(common) < PAIRS_LEAST or found.interval is None:
+    if len(common) < PAIRS_LEAST or found.ratio is None or found.interval is None:
         return None
     differences = [log(top[block]) - log(bottom[block]) for block in common]
     if mostly_equal(differences):
         return None
     error = found.widening * stdev(differences) / sqrt(len(common))
-    return WithinMachine(ratio=exp(fmean(differences)), interval=found.interval, n=len(common), error=error)
+    return WithinMachine(
+        ratio=found.ratio, interval=found.interval, n=len(common), mean=fmean(differences), error=error
+    )
 
 
 def over_machines(ratios: Sequence[WithinMachine]) -> OverMachines:
     """Return the ratio over at least five machines (:func:`fslab.stats.random_effects.combine`)."""
-    found = combine([Estimate(mean=log(each.ratio), error=each.error, size=each.n) for each in ratios])
+    found = combine([Estimate(mean=each.mean, error=each.error, size=each.n) for each in ratios])
     if found.mean is None or found.spread is None or found.interval is None or found.prediction is None:
         return OverMachines()
     return OverMachines(
