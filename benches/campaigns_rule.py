@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benches.simulations_page import main, table
 
 from fslab.answers.campaigns import fit, over_campaigns
-from fslab.answers.compare import Question, estimate
+from fslab.answers.ratio import Question, estimate
 
 COMMAND = "benches/campaigns_rule.py"
 WORKLOADS, CELLS, BLOCKS, NOISE = 15, 3, 6, 0.03

@@ -40,7 +40,7 @@ from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 from fslab.record import Status, TrialRecord, Value
-from fslab.stopping_rule import MARGIN, StoppingRule, Until
+from fslab.stopping_settings import MARGIN, StoppingRule, Until
 from fslab.units import Unit
 
 COMMAND = "python benches/claims_rule.py --write docs/simulations.md"

@@ -19,7 +19,7 @@ from benches.simulations_page import main, table
 from fslab.analysis import gate
 from fslab.analysis.campaign_comparison_lines import Line
 from fslab.analysis.campaign_comparison_model import CampaignComparison, Side
-from fslab.answers.compare import Question, answer, fit_correlation, of_two_campaigns
+from fslab.answers.ratio import Question, answer, fit_correlation, of_two_campaigns
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.record import Metric
 from fslab.units import Direction, Unit

@@ -31,11 +31,11 @@ from fslab.analysis.rows import row_answers
 from fslab.cell import MediumSpec, StackSpec
 from fslab.stats.counts import compare_counts
 from fslab.stats.differences import Located, locate
+from fslab.stats.estimate_model import CORRELATED, INDEPENDENCE_LEAST
 from fslab.stats.moderation import fit
 from fslab.stats.paired import takes_ranks
-from fslab.stats.ratio_estimate import CORRELATED, INDEPENDENCE_LEAST
 from fslab.stats.sequential import Looks
-from fslab.stopping_rule import MARGIN
+from fslab.stopping_settings import MARGIN
 from fslab.units import Direction, Unit
 
 SPREADS = (0.003, 0.01, 0.03, 0.1, 0.3)

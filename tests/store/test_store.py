@@ -30,7 +30,7 @@ from fslab.record import (
     ValidityWarning,
     Value,
 )
-from fslab.stopping_rule import StoppingRule
+from fslab.stopping_settings import StoppingRule
 from fslab.storage import Workspace
 from fslab.store import queries, rows, schema
 from fslab.store.campaign import Campaign, CampaignSettings, CampaignStatus, RunBudget

@@ -24,7 +24,7 @@ from fslab.errors import NoSpaceError, ToolTimeoutError
 from fslab.feasibility._campaign import RefusingJournal
 from fslab.plan.slicing import LEAST_SLICES
 from fslab.record import Provenance, TrialRecord
-from fslab.stopping_rule import StoppingRule
+from fslab.stopping_settings import StoppingRule
 from fslab.storage import Workspace
 from fslab.system import priority, proc
 from fslab.workloads import Job

@@ -18,7 +18,7 @@ from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 from fslab.record import Status, TrialRecord, Value
-from fslab.stats import ratio_estimate
+from fslab.stats import estimate_model
 from fslab.stats.sequential import Looks
 from fslab.units import Unit
 
@@ -31,7 +31,7 @@ def known_independent(monkeypatch: pytest.MonkeyPatch) -> None:
     of the constant before it is changed: they would keep the changed one for the tests that follow.
     """
     import_module("fslab.stats.differences")
-    monkeypatch.setattr(ratio_estimate, "INDEPENDENCE_LEAST", 4)
+    monkeypatch.setattr(estimate_model, "INDEPENDENCE_LEAST", 4)
 
 
 RAM = MediumSpec(name="memory", type="ram")

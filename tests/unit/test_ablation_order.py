@@ -8,7 +8,7 @@ from tests import made
 
 from fslab.api.ablation import make, ordered
 from fslab.explain.evidence import Evidence
-from fslab.stopping_rule import StoppingRule
+from fslab.stopping_settings import StoppingRule
 
 WORK = {"rw": "randwrite", "size": "1m"}
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.claimed import HALF, cell, claim, known_independent, noisy, parts, steady, trials
 
 from fslab.answers.campaigns import CampaignSpread, over_campaigns
-from fslab.answers.compare import Question, estimate
+from fslab.answers.ratio import Question, estimate
 from fslab.cell import Cell
 from fslab.claims.campaigns import spread_of
 from fslab.claims.evaluate import Evaluator

@@ -11,7 +11,7 @@ from fslab.claims.scope import Scope
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
 from fslab.plan.plan import trial_s
-from fslab.stopping_rule import StoppingRule, Until
+from fslab.stopping_settings import StoppingRule, Until
 from fslab.study import load
 
 CELLS = [cell(name) for name in ("ext4", "xfs", "btrfs", "f2fs")]

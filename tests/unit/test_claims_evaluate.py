@@ -28,9 +28,9 @@ from fslab.claims.trials import Trials
 from fslab.claims.verdict import common, from_edge, of_claim
 from fslab.claims.verdict_words import claim_verdict_words
 from fslab.record import Provenance
+from fslab.stats.estimate_model import CORRELATED, ComparisonMethod, RatioEstimate
 from fslab.stats.goal import Goal, is_settled
 from fslab.stats.interval import Interval
-from fslab.stats.ratio_estimate import CORRELATED, ComparisonMethod, RatioEstimate
 from fslab.stats.sequential import Looks, compare_at_look
 
 __all__ = ["known_independent"]

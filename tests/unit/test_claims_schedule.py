@@ -10,7 +10,7 @@ from math import exp
 import pytest
 from tests.unit.claimed import cell, claim, trials
 
-from fslab.analysis.interim import InterimResult
+from fslab.analysis.further_trials import InterimResult
 from fslab.campaign.schedule import Schedule
 from fslab.campaign.trial_loop import resume
 from fslab.cell import Cell
@@ -18,7 +18,7 @@ from fslab.claims.published import Printed
 from fslab.claims.schema import Claim
 from fslab.cli.progress import look_lines
 from fslab.record import Status, TrialRecord
-from fslab.stopping_rule import StoppingRule, Until
+from fslab.stopping_settings import StoppingRule, Until
 from fslab.store.campaign import RunBudget
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -170,7 +170,9 @@ def test_the_same_result_in_other_words_is_no_change(a: ClaimVerdict, b: ClaimVe
     out = io.StringIO()
     terminal.show_agreement(agreement(*sides), ("x", "y"), Console(file=out, width=200))
     shown = " ".join(out.getvalue().split())
-    told = "1 of 1 results that both give are the same (100 %), in other words: 1" if same else "0 of 1 results"
+    told = (
+        "1 of 1 results that both give are the same (100 %), in other words: 1" if same else "0 of 1 results"
+    )
     assert told in shown
 
 

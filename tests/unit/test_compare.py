@@ -19,7 +19,7 @@ from fslab.analysis.rows import answers_of_row
 from fslab.answers.model import Verdict
 from fslab.record import Severity, ValidityWarning
 from fslab.report import campaign_comparison_terminal
-from fslab.stopping_rule import StoppingRule
+from fslab.stopping_settings import StoppingRule
 
 
 class TestLines:

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 from fslab.analysis.fleet import fleet
 from fslab.analysis.fleet_model import Fleet, FleetVerdict
-from fslab.answers.compare import Question, estimate
 from fslab.answers.machines import within_machine
+from fslab.answers.ratio import Question, estimate
 from fslab.api import comparisons
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.cli import app

@@ -313,7 +313,7 @@ def test_one_module_compares() -> None:
     """
     comparing = {
         "counts", "differences", "goal", "moderation", "multiple_testing", "noise_prior", "paired", "random_effects",
-        "rank_sum", "ratio_estimate", "campaign_spread", "sequential", "signed_rank", "single", "student",
+        "rank_sum", "estimate_model", "campaign_spread", "sequential", "signed_rank", "single", "student",
     }  # fmt: skip
     found = {
         str(path.relative_to(SOURCE)): names

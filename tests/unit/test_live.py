@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from rich.console import Console
 from tests import made
 
-from fslab.analysis.interim import InterimResult, RepeatedQuestion
+from fslab.analysis.further_trials import InterimResult, RepeatedQuestion
 from fslab.cli.live import LiveView
 from fslab.cli.progress import look_lines, replaced_words
 from fslab.record import Status, TrialRecord

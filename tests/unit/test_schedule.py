@@ -8,13 +8,13 @@ from math import exp
 
 from tests import made
 
+from fslab.analysis.further_trials import InterimResult, RepeatedQuestion, questions
 from fslab.analysis.groups import groups, metrics_of
-from fslab.analysis.interim import InterimResult, RepeatedQuestion, questions
 from fslab.analysis.rows import looks_of, row_answers
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, StackSpec, WorkloadSpec
 from fslab.record import Provenance, Status, TrialRecord, Value
-from fslab.stopping_rule import StoppingRule, Until
+from fslab.stopping_settings import StoppingRule, Until
 from fslab.units import Direction, Unit
 
 PARAMETERS = {"rw": "randwrite", "bs": "4k", "size": "64m", "runtime": "1s"}

@@ -9,13 +9,13 @@ from tests.unit.test_page_words import stack
 from fslab.analysis.groups import Sample
 from fslab.analysis.rows import row_answers
 from fslab.answers.answer_words import verdict_words
-from fslab.answers.compare import Question, answer
 from fslab.answers.model import Verdict
+from fslab.answers.ratio import Question, answer
 from fslab.stats import Reason
 from fslab.stats.counts import compare_counts, share_limit
+from fslab.stats.estimate_model import ComparisonMethod, RatioEstimate
 from fslab.stats.goal import is_equivalent
 from fslab.stats.noise_prior import CommonCorrelation
-from fslab.stats.ratio_estimate import ComparisonMethod, RatioEstimate
 from fslab.stats.sequential import Looks
 from fslab.units import Direction, Unit
 

@@ -8,9 +8,9 @@ from math import log
 import pytest
 
 from fslab.stats import Reason
+from fslab.stats.estimate_model import CORRELATED, ComparisonMethod, RatioEstimate
 from fslab.stats.goal import Goal, further_blocks, is_precise, is_settled, size_for, trials_to_detect
 from fslab.stats.interval import Interval
-from fslab.stats.ratio_estimate import CORRELATED, ComparisonMethod, RatioEstimate
 from fslab.stats.sequential import Looks
 
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from fslab.stats.estimate_model import ComparisonMethod
 from fslab.stats.goal import Goal, is_settled
 from fslab.stats.paired import compare_blocks
-from fslab.stats.ratio_estimate import ComparisonMethod
 from fslab.stats.sequential import Looks, compare_at_look
 from fslab.stats.student import two_sided_quantile
 

@@ -9,7 +9,7 @@ import pytest
 from fslab.cell import Cache, Fresh
 from fslab.errors import StudyError, UsageError
 from fslab.plan.expand import expand
-from fslab.stopping_rule import StoppingRule, Until
+from fslab.stopping_settings import StoppingRule, Until
 from fslab.study import shipped
 from fslab.study.load import load, load_text
 from fslab.study.model import StudyLayout, StudyMedium, StudyWorkload

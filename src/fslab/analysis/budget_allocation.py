@@ -7,7 +7,7 @@ next. A question whose forecast is certainly more than all of the time is given 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from fslab.answers.compare import most_forecast
+from fslab.answers.ratio import most_forecast
 
 # If all questions are given up, the cheapest is measured nevertheless, up to so many times the time that is left.
 _HOPE = 4

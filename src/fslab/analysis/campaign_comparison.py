@@ -19,12 +19,12 @@ from fslab.analysis.measured import MeasuredCampaign
 from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import has_warnings, is_usable
-from fslab.answers.compare import COVERAGE, Looks, NoisePrior, Question, answer, read_as_counts
+from fslab.answers.ratio import COVERAGE, Looks, NoisePrior, Question, answer, read_as_counts
 from fslab.cell import Cell, WorkloadSpec
 from fslab.machine import facts
 from fslab.machine.differences import Circumstances, Difference
 from fslab.record import Metric, TrialRecord
-from fslab.stopping_rule import smallest
+from fslab.stopping_settings import smallest
 from fslab.units import Direction, Unit
 
 

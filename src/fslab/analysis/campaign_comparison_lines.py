@@ -7,8 +7,8 @@ from statistics import fmean, geometric_mean
 from fslab.analysis.campaign_comparison_model import ComparisonLine, RatioMean, SampleSummary
 from fslab.analysis.usability import is_failed, is_usable
 from fslab.answers.answer_words import verdict_words
-from fslab.answers.compare import Looks, Question, estimate
 from fslab.answers.model import Answer, Interval, Verdict
+from fslab.answers.ratio import Looks, Question, estimate
 from fslab.cell import Cell
 from fslab.record import Metric, TrialRecord
 from fslab.stats.interval import half_range, median

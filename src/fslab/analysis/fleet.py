@@ -17,8 +17,8 @@ from fslab.analysis.fleet_machines import Machine, Measured, by_machine, distinc
 from fslab.analysis.fleet_model import FactSplit, Fleet, FleetMachine, FleetRow, FleetVerdict, MachineRatio
 from fslab.analysis.groups import MetricsOf, headline_metrics
 from fslab.analysis.rows import comparable
-from fslab.answers.compare import Question, answer, false_discoveries
 from fslab.answers.machines import MACHINES_LEAST, OverMachines, over_machines, within_machine
+from fslab.answers.ratio import Question, answer, false_discoveries
 from fslab.cell import Cell, by_workload
 from fslab.machine import differences, facts
 from fslab.record import Metric

@@ -13,9 +13,9 @@ from enum import StrEnum
 from fslab.analysis.campaign_comparison_lines import change_for_worse
 from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine
 from fslab.answers.answer_words import percent
-from fslab.answers.compare import size_until
 from fslab.answers.model import INDEPENDENCE_LEAST, Answer, Verdict
-from fslab.stopping_rule import MARGIN
+from fslab.answers.ratio import size_until
+from fslab.stopping_settings import MARGIN
 from fslab.units import Direction, first_of
 
 

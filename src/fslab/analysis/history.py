@@ -20,7 +20,7 @@ from fslab.analysis.groups import MetricsOf, by_cell, headline_metrics
 from fslab.analysis.history_model import History, HistoryPoint, HistorySeries, HistoryStep, LevelChange
 from fslab.analysis.measured import MeasuredCampaign
 from fslab.answers.answer_words import change_words
-from fslab.answers.compare import Question, answer
+from fslab.answers.ratio import Question, answer
 from fslab.cell import Cell
 from fslab.machine import facts
 from fslab.machine.differences import Difference

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from fslab.cell import Cell
-from fslab.stopping_rule import StoppingRule
+from fslab.stopping_settings import StoppingRule
 
 
 class MeasuredCampaign(Protocol):

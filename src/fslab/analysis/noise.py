@@ -11,7 +11,7 @@ from math import log
 
 from fslab.analysis.groups import Group, headline_metrics
 from fslab.analysis.usability import usable_value
-from fslab.answers.compare import CommonCorrelation, NoisePrior, fit_correlation, fit_noise, of_two_campaigns
+from fslab.answers.ratio import CommonCorrelation, NoisePrior, fit_correlation, fit_noise, of_two_campaigns
 from fslab.cell import Cell
 from fslab.record import TrialRecord
 

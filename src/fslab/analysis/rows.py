@@ -13,12 +13,12 @@ from fslab.analysis.groups import Group, Sample
 from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.same_stacks import SameStack, different
 from fslab.analysis.standings import behind
-from fslab.answers.compare import COVERAGE, Goal, Looks, NoisePrior, Question, answer, read_as_counts
 from fslab.answers.model import Answer, Verdict
+from fslab.answers.ratio import COVERAGE, Goal, Looks, NoisePrior, Question, answer, read_as_counts
 from fslab.cell import Frozen, StackSpec
 from fslab.record import Metric
 from fslab.stats.ranking import rank
-from fslab.stopping_rule import MARGIN, StoppingRule
+from fslab.stopping_settings import MARGIN, StoppingRule
 from fslab.units import Direction, Unit
 
 ALL_MATTER = 5

@@ -7,7 +7,7 @@ measured, so that the autocorrelation of trials need not be known: it is a part 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fslab.answers.compare import Estimate
+from fslab.answers.ratio import Estimate
 from fslab.stats.campaign_spread import NO_SPREAD, CampaignCells, CampaignRatio, CampaignSpread, combined, fit
 
 __all__ = ["NO_SPREAD", "CampaignCells", "CampaignSpread", "fit", "over_campaigns"]

@@ -4,8 +4,8 @@ from dataclasses import replace
 from enum import StrEnum
 
 from fslab.cell import Frozen
+from fslab.stats.estimate_model import INDEPENDENCE_LEAST, UNPAIRED
 from fslab.stats.interval import Interval
-from fslab.stats.ratio_estimate import INDEPENDENCE_LEAST, UNPAIRED
 from fslab.units import Direction, Unit
 
 __all__ = [

@@ -15,7 +15,7 @@ from fslab.explain.attribution import Attribution
 from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
 from fslab.record import Metric
-from fslab.stopping_rule import StoppingRule
+from fslab.stopping_settings import StoppingRule
 from fslab.store.campaign import Ablation, Campaign, CampaignSettings
 from fslab.store.store import Store
 from fslab.units import Direction

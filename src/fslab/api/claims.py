@@ -27,7 +27,7 @@ from fslab.feasibility import why_not
 from fslab.machine import facts
 from fslab.machine.differences import Circumstances
 from fslab.plan.expand import expand
-from fslab.stopping_rule import Until
+from fslab.stopping_settings import Until
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.campaign import Campaign
 from fslab.store.database_errors import checked_contents

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from fslab.answers.compare import trials_to_detect
+from fslab.answers.ratio import trials_to_detect
 from fslab.record import TrialRecord
 from fslab.system import reference_loop
 from fslab.units import format_duration

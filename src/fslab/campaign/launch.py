@@ -21,7 +21,7 @@ from fslab.machine.surroundings import here
 from fslab.names import study_id
 from fslab.plan.expand import expand
 from fslab.plan.plan import notices
-from fslab.stopping_rule import MOST_TRIALS, StoppingRule
+from fslab.stopping_settings import MOST_TRIALS, StoppingRule
 from fslab.storage import print_nothing
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.campaign import Campaign, CampaignSettings, CampaignStatus

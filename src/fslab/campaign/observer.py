@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from fslab.analysis.interim import InterimResult
+    from fslab.analysis.further_trials import InterimResult
     from fslab.cell import Cell
     from fslab.record import TrialRecord
     from fslab.store.campaign import Campaign

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from fslab.analysis.cost import spent_s
+from fslab.analysis.further_trials import InterimAnalysis, InterimResult
 from fslab.analysis.groups import groups
-from fslab.analysis.interim import InterimAnalysis, InterimResult
 from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import exhausted_cells, is_failed, is_invalid, is_usable
 from fslab.cell import Cell, by_workload
@@ -24,7 +24,7 @@ from fslab.machine.surroundings import here
 from fslab.plan.expand import order_block
 from fslab.plan.plan import trial_s
 from fslab.record import TrialRecord
-from fslab.stopping_rule import StoppingRule, Until
+from fslab.stopping_settings import StoppingRule, Until
 from fslab.store.campaign import RunBudget
 from fslab.study.model import Study
 from fslab.units import counted, format_duration

@@ -30,7 +30,7 @@ from fslab.machine import tuning
 from fslab.plan.slicing import LEAST_SLICES, leaves_work
 from fslab.probes import SnapshotMoment
 from fslab.record import TrialRecord
-from fslab.stopping_rule import StoppingRule, Until
+from fslab.stopping_settings import StoppingRule, Until
 from fslab.storage import Workspace, images
 from fslab.system import freezer, memory, proc
 from fslab.system.signals import Teardown, shielded

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from fslab import feasibility
-from fslab.analysis.interim import InterimResult
+from fslab.analysis.further_trials import InterimResult
 from fslab.analysis.usability import GIVE_UP_AFTER, is_failed, is_invalid
 from fslab.campaign import machine_lock, unstored_trial
 from fslab.campaign import workspace as workspaces
@@ -32,7 +32,7 @@ from fslab.machine.surroundings import here
 from fslab.plan.expand import tool_seed
 from fslab.plan.shared_states import groups
 from fslab.record import Provenance, Status, TrialRecord
-from fslab.stopping_rule import Until
+from fslab.stopping_settings import Until
 from fslab.storage import Workspace
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store

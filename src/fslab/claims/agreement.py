@@ -34,9 +34,7 @@ def agreement(a: Verdicts, b: Verdicts) -> Agreement:
     changed = [key for key in other if _result(ours[key].verdict) != _result(theirs[key].verdict)]
     return Agreement(
         common=len(common),
-        changed=tuple(
-            ChangedVerdict(id=key[0], says=key[1], a=ours[key], b=theirs[key]) for key in changed
-        ),
+        changed=tuple(ChangedVerdict(id=key[0], says=key[1], a=ours[key], b=theirs[key]) for key in changed),
         reworded=tuple(key[0] for key in other if key not in changed),
         only_a=tuple(key[0] for key in ours if key not in theirs),
         only_b=tuple(key[0] for key in theirs if key not in ours),

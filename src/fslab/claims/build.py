@@ -16,7 +16,7 @@ from fslab.claims.resolve import Resolver
 from fslab.claims.schema import Claim, Published
 from fslab.claims.scope import Scope, kind
 from fslab.claims.verdict import margin_of
-from fslab.stopping_rule import MARGIN, StoppingRule, smallest
+from fslab.stopping_settings import MARGIN, StoppingRule, smallest
 
 
 def asked_of(claim: Claim, scope: Scope, stopping: StoppingRule | None = None) -> ClaimParts:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import log, log1p
 
 from fslab.analysis.budget_allocation import Cost, Effort
-from fslab.answers.compare import PAIRS_LEAST
+from fslab.answers.ratio import PAIRS_LEAST
 from fslab.claims.model import DECISIVE, ClaimVerdict, PartFinding
 from fslab.claims.parts import Part
 from fslab.claims.verdict import verdict_of

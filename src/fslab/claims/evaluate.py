@@ -14,7 +14,8 @@ from itertools import combinations
 from math import exp, expm1, inf, log, prod, sqrt
 
 from fslab.answers.campaigns import NO_SPREAD, CampaignSpread, over_campaigns
-from fslab.answers.compare import (
+from fslab.answers.model import UNPAIRED
+from fslab.answers.ratio import (
     PAIRS_LEAST,
     Estimate,
     Looks,
@@ -27,7 +28,6 @@ from fslab.answers.compare import (
     unfit,
     without,
 )
-from fslab.answers.model import UNPAIRED
 from fslab.claims import verdict as verdicts
 from fslab.claims.campaigns import spread_of, weights_by_workload
 from fslab.claims.effort import effort_of
@@ -38,7 +38,7 @@ from fslab.claims.trials import Trials
 from fslab.claims.verdict import firm, from_edge, margin, tendency_of, verdict_of
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
-from fslab.stopping_rule import MARGIN
+from fslab.stopping_settings import MARGIN
 
 ERROR = 0.05
 Weights = Sequence[tuple[CellFigure, float]]

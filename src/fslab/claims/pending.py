@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fslab.analysis.budget_allocation import BudgetAllocation, Candidate, allocate
-from fslab.analysis.interim import Ask, ClaimsProgress, RepeatedQuestion
+from fslab.analysis.further_trials import Ask, ClaimsProgress, RepeatedQuestion
 from fslab.analysis.rows import looks_of
 from fslab.cell import Cell
 from fslab.claims.build import asked_of
@@ -18,7 +18,7 @@ from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 from fslab.record import TrialRecord
-from fslab.stopping_rule import StoppingRule
+from fslab.stopping_settings import StoppingRule
 
 Answered = Mapping[str, tuple[ClaimParts, ClaimAnswer]]
 

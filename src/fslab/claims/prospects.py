@@ -28,7 +28,8 @@ class Prospect(StrEnum):
     """Whether a claim can be tested.
 
     ``if_waited``: in a guest whose CPU costs otherwise than natively, if the disks bound the figures.
-    ``only_fail``: some of its parts cannot be tested, so that it can be contradicted or below the margin, and not replicated.
+    ``only_fail``: some of its parts cannot be tested, so that it can be contradicted or below the margin, and not
+    replicated.
     """
 
     TESTABLE = "testable"
@@ -100,9 +101,7 @@ def words(found: Sequence[Foreseen]) -> str:
             f"{of[Prospect.IF_WAITED]} more if the disks bound them (in a guest, CPU time costs otherwise)"
         )
     if of[Prospect.ONLY_FAIL]:
-        told.append(
-            f"{of[Prospect.ONLY_FAIL]} cannot be replicated ({reasons(found, Prospect.ONLY_FAIL)})"
-        )
+        told.append(f"{of[Prospect.ONLY_FAIL]} cannot be replicated ({reasons(found, Prospect.ONLY_FAIL)})")
     if of[Prospect.NOT]:
         told.append(f"{of[Prospect.NOT]} cannot be tested ({reasons(found, Prospect.NOT)})")
     return "; ".join(told)

@@ -50,7 +50,8 @@ def result_of(verdicts: Verdicts, campaigns: Sequence[Sequence[TrialRecord]]) ->
         study=verdicts.study, begun=f"{min(record.started for record in records):%Y-%m-%d}" if records else NONE,
         claims=len(answers), tested=verdicts.tested,
         replicated=sum(verdict in UPHELD for verdict in of), no_longer=of.count(ClaimVerdict.NO_LONGER),
-        contradicted=sum(verdict in FAILED for verdict in of), below=sum(verdict in BELOW for verdict in of), open=of.count(ClaimVerdict.OPEN),
+        contradicted=sum(verdict in FAILED for verdict in of), below=sum(verdict in BELOW for verdict in of),
+        open=of.count(ClaimVerdict.OPEN),
         minutes=sum(map(wall_s, campaigns)) / 60, trials=len(ran), impossible=len(records) - len(ran),
         with_warnings=len(ran) - len(usable) + sum(map(has_warnings, usable)), measured=measured_share(records),
     )  # fmt: skip

@@ -14,7 +14,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from math import exp, inf, log, log1p
 
-from fslab.answers.compare import Estimate
+from fslab.answers.ratio import Estimate
 from fslab.claims.model import BELOW, DECISIVE, FAILED, ClaimVerdict, PartFinding
 from fslab.claims.parts import Bounds
 from fslab.stats.interval import Interval

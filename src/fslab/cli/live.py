@@ -18,7 +18,7 @@ from fslab.units import format_duration
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fslab.analysis.interim import InterimResult
+    from fslab.analysis.further_trials import InterimResult
     from fslab.cell import Cell
     from fslab.store.campaign import Campaign
 

@@ -166,7 +166,7 @@ def _expected(made: Plan) -> str:
 
 def _trials(made: Plan) -> str:
     """Return ``15 cells × 5 trials = 75 trials``; with a precision, the least and most trials and the stopping rule."""
-    from fslab.stopping_rule import Until
+    from fslab.stopping_settings import Until
 
     cells, least, most = len(made.measured), made.trials, made.stopping.most
     all_ = f"{cells} of " * (cells < len(made.cells)) + counted(len(made.cells), "cell")

@@ -17,7 +17,7 @@ from fslab.units import Unit, counted, format_duration, format_value, ratio_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fslab.analysis.interim import ClaimsProgress, InterimResult
+    from fslab.analysis.further_trials import ClaimsProgress, InterimResult
     from fslab.store.campaign import Campaign
 
 OPEN_SHOWN = 6

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from fslab.cell import Cell, Frozen
 from fslab.scaling import Scaled
-from fslab.stopping_rule import StoppingRule
+from fslab.stopping_settings import StoppingRule
 
 
 class Stage(StrEnum):

@@ -13,7 +13,7 @@ from fslab.plan.expand import expand, order, tool_seed
 from fslab.plan.model import Plan, PlannedMachine, PlannedTrial
 from fslab.plan.scale_warnings import scale_warnings
 from fslab.plan.shared_states import groups
-from fslab.stopping_rule import StoppingRule
+from fslab.stopping_settings import StoppingRule
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.media import MediumPlan
 from fslab.storage.parsed_stack import parsed_stack

@@ -12,7 +12,7 @@ from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.rows import Mark, Rank, answers_of_row, named
 from fslab.analysis.same_stacks import SameStack, same_stacks
 from fslab.analysis.usability import has_warnings, is_failed, is_impossible, is_invalid, is_usable, notable
-from fslab.answers.compare import COVERAGE
+from fslab.answers.ratio import COVERAGE
 from fslab.cell import Cell
 from fslab.errors import UsageError
 from fslab.record import Metric, TrialRecord
@@ -20,7 +20,7 @@ from fslab.report.model import Counts, GuestSummary, Report, Row, StackColumn, S
 from fslab.report.notes import NoteBook
 from fslab.report.row_words import row_words
 from fslab.stats.interval import half_range, median, median_interval
-from fslab.stopping_rule import StoppingRule
+from fslab.stopping_settings import StoppingRule
 from fslab.store.campaign import Campaign
 from fslab.units import parse_size
 from fslab.validity.campaign_warnings import Series, campaign_warnings

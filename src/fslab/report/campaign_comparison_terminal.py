@@ -17,8 +17,8 @@ from fslab.analysis.campaign_comparison_model import (
 )
 from fslab.answers.model import INDEPENDENCE_LEAST, UNPAIRED, Verdict
 from fslab.machine.differences import Difference
-from fslab.report.fit import wrapped
 from fslab.report.row_words import is_far, of_differences
+from fslab.report.terminal_width import wrapped
 from fslab.units import Direction, Unit, counted, first_of, format_value, ratio_text
 
 MOST_NAMED = 3

@@ -16,7 +16,7 @@ from fslab.claims.verdict_words import (
     level_words,
     summaries,
 )
-from fslab.report.fit import wrapped
+from fslab.report.terminal_width import wrapped
 
 WIDEST = 100
 STYLE = {

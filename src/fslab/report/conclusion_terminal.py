@@ -11,7 +11,6 @@ from rich.text import Text
 from fslab.analysis.standings import Standing, StandingCertainty
 from fslab.answers.answer_words import difference_words, needs_text
 from fslab.report.conclusion import Conclusion
-from fslab.report.fit import NARROWEST, joined, with_hint, wrapped
 from fslab.report.foremost_warnings import ConclusionWarning
 from fslab.report.model import Report
 from fslab.report.row_words import (
@@ -23,6 +22,7 @@ from fslab.report.row_words import (
     slices_words,
     trials_words,
 )
+from fslab.report.terminal_width import NARROWEST, joined, with_hint, wrapped
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit, first_of, format_size, format_value, ratio_text
 

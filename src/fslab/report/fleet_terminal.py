@@ -8,7 +8,7 @@ from rich.text import Text
 
 from fslab.analysis.fleet_model import FactSplit, Fleet, FleetRow, FleetVerdict
 from fslab.answers.model import Interval
-from fslab.report.fit import wrapped
+from fslab.report.terminal_width import wrapped
 from fslab.units import Direction, counted, listed, ratio_text
 
 NAMED = 6  # machines named in the first line; if there are more, only their number

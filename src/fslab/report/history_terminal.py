@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fslab.analysis.history_model import History, HistoryPoint, HistorySeries, LevelChange
-from fslab.report.fit import wrapped
+from fslab.report.terminal_width import wrapped
 from fslab.units import Direction, counted, format_value
 
 BARS = "▁▂▃▄▅▆▇█"

@@ -8,7 +8,7 @@ from datetime import datetime
 from fslab.analysis.rows import Mark, Rank
 from fslab.answers.model import Answer, Interval
 from fslab.cell import Frozen
-from fslab.stopping_rule import MARGIN
+from fslab.stopping_settings import MARGIN
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit
 

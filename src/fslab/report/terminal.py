@@ -13,9 +13,9 @@ from rich.text import Text
 
 from fslab.analysis.rows import Mark
 from fslab.report import cells
-from fslab.report.fit import NARROWEST, tall_tables, width_of, wrapped
 from fslab.report.model import Note, NotePlace, Report, Row, StackColumn
 from fslab.report.row_words import ranking_words, slices_words, trials_words
+from fslab.report.terminal_width import NARROWEST, tall_tables, width_of, wrapped
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, counted, format_size
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fslab.stats.estimate_model import INDEPENDENCE_LEAST
 from fslab.stats.noise_prior import CommonCorrelation
-from fslab.stats.ratio_estimate import INDEPENDENCE_LEAST
 
 Floats = NDArray[np.float64]
 

@@ -7,11 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import hypot, sqrt
 
 from fslab.stats import Reason
-from fslab.stats.interval import Interval
-from fslab.stats.noise_prior import Correlations
-from fslab.stats.paired import in_order
-from fslab.stats.rank_sum import widening_of_two
-from fslab.stats.ratio_estimate import (
+from fslab.stats.estimate_model import (
     CORRELATED,
     PAIRS_LEAST,
     ComparisonMethod,
@@ -20,6 +16,10 @@ from fslab.stats.ratio_estimate import (
     is_correlation_known,
     no_ratio,
 )
+from fslab.stats.interval import Interval
+from fslab.stats.noise_prior import Correlations
+from fslab.stats.paired import in_order
+from fslab.stats.rank_sum import widening_of_two
 from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail
 
 

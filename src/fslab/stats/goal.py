@@ -8,7 +8,7 @@ from math import log, log1p, sqrt
 from typing import assert_never
 
 from fslab.stats import Reason
-from fslab.stats.ratio_estimate import CORRELATED, INDEPENDENCE_LEAST, RatioEstimate
+from fslab.stats.estimate_model import CORRELATED, INDEPENDENCE_LEAST, RatioEstimate
 from fslab.stats.sequential import Looks
 from fslab.stats.student import two_sided_quantile
 

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from scipy.special import chdtri, digamma, fdtr, fdtrc, polygamma
 
 from fslab.stats.autocorrelation import CORRELATED_LEAST, common
+from fslab.stats.estimate_model import PAIRS_LEAST
 from fslab.stats.noise_prior import NoisePrior
-from fslab.stats.ratio_estimate import PAIRS_LEAST
 
 Floats = NDArray[np.float64]
 

@@ -8,10 +8,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from math import exp, log
 
-from fslab.stats.interval import of_logarithms
-from fslab.stats.noise_prior import NoisePrior
-from fslab.stats.rank_sum import compare_ratio
-from fslab.stats.ratio_estimate import (
+from fslab.stats.estimate_model import (
     CORRELATED,
     PAIRS_LEAST,
     ComparisonMethod,
@@ -21,6 +18,9 @@ from fslab.stats.ratio_estimate import (
     mostly_equal,
     no_ratio,
 )
+from fslab.stats.interval import of_logarithms
+from fslab.stats.noise_prior import NoisePrior
+from fslab.stats.rank_sum import compare_ratio
 from fslab.stats.signed_rank import signed_rank_cut
 
 # If fewer Walsh averages are cut off at each end, the exact interval is wider than necessary. Simulated at 98.65 % with

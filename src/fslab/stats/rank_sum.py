@@ -12,9 +12,7 @@ from statistics import median
 from typing import NamedTuple
 
 from fslab.stats import Reason
-from fslab.stats.interval import Interval, of_logarithms
-from fslab.stats.noise_prior import Correlations
-from fslab.stats.ratio_estimate import (
+from fslab.stats.estimate_model import (
     CORRELATED,
     PAIRS_LEAST,
     ComparisonMethod,
@@ -24,6 +22,8 @@ from fslab.stats.ratio_estimate import (
     mostly_equal,
     no_ratio,
 )
+from fslab.stats.interval import Interval, of_logarithms
+from fslab.stats.noise_prior import Correlations
 from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail
 
 # Simulated with 6 to 40 trials of 12 lines that do not differ, noise of 2 : 1 to 10 : 1: ranks alone show a difference

@@ -15,9 +15,9 @@ from math import exp, log, pi, sqrt
 from typing import TYPE_CHECKING
 
 from fslab.stats.counts import compare_counts
+from fslab.stats.estimate_model import INDEPENDENCE_LEAST, RatioEstimate
 from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.paired import compare_blocks
-from fslab.stats.ratio_estimate import INDEPENDENCE_LEAST, RatioEstimate
 
 if TYPE_CHECKING:
     import numpy as np

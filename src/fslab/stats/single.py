@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from math import ceil, log2
 
 from fslab.stats import Reason
+from fslab.stats.estimate_model import ComparisonMethod, RatioEstimate, no_ratio
 from fslab.stats.interval import median, median_interval
-from fslab.stats.ratio_estimate import ComparisonMethod, RatioEstimate, no_ratio
 
 
 def estimate_median(values: Sequence[float], *, coverage: float = 0.95) -> RatioEstimate:

@@ -14,7 +14,7 @@ from fslab.cell import Cell, Frozen
 from fslab.claims.schema import Claim
 from fslab.names import Shown, Word
 from fslab.record import checked_facts
-from fslab.stopping_rule import MOST_TRIALS, StoppingRule
+from fslab.stopping_settings import MOST_TRIALS, StoppingRule
 from fslab.units import counted
 
 

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from fslab.cell import Cache, Fresh, Frozen, Geometry
 from fslab.claims.schema import Claim, Names, Published, Several
 from fslab.scaling import Scaled
-from fslab.stopping_rule import MARGIN, MOST_TRIALS, TAIL_MARGIN, StoppingRule, Until
+from fslab.stopping_settings import MARGIN, MOST_TRIALS, TAIL_MARGIN, StoppingRule, Until
 from fslab.study.field_types import Duration, Geometries, OwnScale, Slices, StackTuning, Tuning, Values
 from fslab.units import GuestSize, Share
 

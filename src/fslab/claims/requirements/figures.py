@@ -33,7 +33,8 @@ class PrintedRate(Requirement):
     """A figure that is many times the printed one comes from another place, such as a cache instead of a disk.
 
     It is so only if the whole interval of the figure is: one at the limit would test a claim in one campaign and not in
-    the next. Of too few trials for an interval, the median decides: their range would let noise test a claim. A claim about CPU time, or about the figure itself, has no such requirement.
+    the next. Of too few trials for an interval, the median decides: their range would let noise test a claim. A claim
+    about CPU time, or about the figure itself, has no such requirement.
     """
 
     name = "rate"

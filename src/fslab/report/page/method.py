@@ -9,7 +9,7 @@ from fslab.names import shown
 from fslab.record import Severity, TrialRecord
 from fslab.report.model import Report
 from fslab.report.page.model import PageCell, PageTable
-from fslab.stopping_rule import Until
+from fslab.stopping_settings import Until
 from fslab.store.campaign import Campaign
 from fslab.units import format_size
 

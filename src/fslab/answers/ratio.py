@@ -1,4 +1,4 @@
-"""Answers questions: the only code that compares stacks. Pure.
+"""Computes the ratio of two stacks, its interval and its verdict: the only code that compares stacks. Pure.
 
 ``stats`` has the estimators; this module chooses the one that suits the question, corrects for the number of questions
 of a family, and gives the verdict. What a verdict means in words is in ``answers.answer_words``.
@@ -11,6 +11,12 @@ from math import log
 from fslab.answers.model import INDEPENDENCE_LEAST, Answer, Counted, Interval, Verdict
 from fslab.stats import Reason
 from fslab.stats.counts import compare_counts
+from fslab.stats.estimate_model import (
+    PAIRS_LEAST,
+    RatioEstimate,
+    invalid_samples,
+    no_ratio,
+)
 from fslab.stats.goal import (
     Goal,
     further_blocks,
@@ -25,15 +31,9 @@ from fslab.stats.multiple_testing import benjamini_hochberg, holm, most_true
 from fslab.stats.noise_prior import CommonCorrelation, NoisePrior, of_two_campaigns
 from fslab.stats.paired import compare_blocks, in_order
 from fslab.stats.rank_sum import compare_ratio
-from fslab.stats.ratio_estimate import (
-    PAIRS_LEAST,
-    RatioEstimate,
-    invalid_samples,
-    no_ratio,
-)
 from fslab.stats.sequential import Looks, compare_at_look
 from fslab.stats.single import estimate_median
-from fslab.stopping_rule import MARGIN
+from fslab.stopping_settings import MARGIN
 from fslab.units import Direction, Unit
 
 __all__ = [

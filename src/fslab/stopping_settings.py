@@ -1,6 +1,6 @@
 """The settings of the stopping rule: how often a campaign repeats its cells. The study sets it, the campaign stores it.
 
-``analysis.interim`` applies the rule to the trials.
+``analysis.further_trials`` applies the rule to the trials.
 """
 
 from enum import StrEnum

@@ -2,7 +2,7 @@
 
 import time
 
-from fslab.report.fit import fitted, joined, with_hint
+from fslab.report.terminal_width import fitted, joined, with_hint
 
 TEXT = "each fsync waits for a commit of the journal, of which there were 412, or one for each file written"
 

@@ -16,11 +16,11 @@ from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.rows import answers_of_row
 from fslab.analysis.same_stacks import same_stacks
 from fslab.analysis.usability import exhausted_cells
-from fslab.answers.compare import Goal, most_forecast
 from fslab.answers.model import Interval
+from fslab.answers.ratio import Goal, most_forecast
 from fslab.cell import Cell
 from fslab.record import TrialRecord
-from fslab.stopping_rule import StoppingRule, Until
+from fslab.stopping_settings import StoppingRule, Until
 from fslab.units import Direction, Unit
 
 
