@@ -40,7 +40,7 @@ def page(**more: object) -> replication.ReplicationPage:
                 {"distribution": "x", "kernel": "6.17", "memory": "8 GiB", "medium": "disk"},
                 Situation(texts={"kernel": "6.1", "memory": "8 GiB", "distribution": "x"}, memory_bytes=8 << 30),
             ),
-            "summary": summary(verdicts), **more,
+            "summary": summary(verdicts.claims), **more,
         }
     )  # fmt: skip
 
@@ -109,7 +109,7 @@ def test_markdown_begins_with_the_summary_and_has_a_row_for_each_claim() -> None
     assert len(rows) == 3
     assert {line.count("|") - 2 * line.count("\\|") for line in rows} == {7}
     assert lines.index("| kernel | 6.17 | 6.1 | – |") < lines.index(rows[0])
-    assert lines[2] == f"**{summary(made())}**"
+    assert lines[2] == f"**{summary(made().claims)}**"
 
 
 def test_what_an_earlier_row_says_is_not_repeated() -> None:

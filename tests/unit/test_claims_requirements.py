@@ -12,7 +12,7 @@ from fslab.claims import verdict_words
 from fslab.claims.build import asked_of
 from fslab.claims.demands import demand, demands
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, PartFinding, Verdicts
+from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, PartFinding
 from fslab.claims.multiplicity import answers
 from fslab.claims.parts import Bounds
 from fslab.claims.requirement_check import Setting
@@ -407,7 +407,7 @@ def test_the_summary_tells_how_many_claims_are_tested_and_why_not() -> None:
         EvaluatedClaim(id=str(number), says="s", that=(FASTER,), measured=answer)
         for number, answer in enumerate((judged(FASTER), judged(SLOWER), judged(FASTER, one=0.1)))
     )
-    said = verdict_words.summary(Verdicts(study="s", title="t", source=None, claims=claims))
+    said = verdict_words.summary(claims)
     assert said == (
         "Tested 2 of 3: replicated 1, contradicted 1 (1 reversed); not tested here 1 "
         "(1: the disks were waited for too little)."

@@ -26,6 +26,7 @@ from tests.unit.test_report import (
 
 from fslab.analysis.standings import StandingCertainty
 from fslab.cell import Cell, MachineSpec, StackSpec, WorkloadSpec
+from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim
 from fslab.record import Metric, Provenance, Severity, Status, TrialRecord, ValidityWarning
 from fslab.report import cells as cells_of_tables
 from fslab.report import conclusion_terminal, paper
@@ -271,6 +272,37 @@ def test_the_first_sentence_says_what_to_take_and_what_the_others_cost() -> None
     sentence = conclude(report(planned, mixed)).sentence
     assert sentence.startswith("Take xfs: best or alike in all 4 metrics. Behind by up to: btrfs ")
     assert sentence.endswith(" × (work-3), ext4 2.01 × (work-3).")
+
+
+def test_no_stack_is_taken_while_most_metrics_are_open() -> None:
+    """xfs is twice as fast in one metric; in two others, noise hides whether they differ."""
+    works = [WorkloadSpec(name=f"work-{number}", tool="sync") for number in range(3)]
+    planned = cells((EXT4, XFS), *works)
+    apart = measured(planned, {"ext4": 1.0, "xfs": 2.0}, noise=0.02)
+    noisy = [
+        trial(each, block, {IOPS: 1000 + 300 * (-1) ** (block + number)})
+        for number, each in enumerate(planned)
+        if each.workload.name != "work-0"
+        for block in range(5)
+    ]
+    mixed = [*(each for each in apart if each.cell.workload.name == "work-0"), *noisy]
+    sentence = conclude(report(planned, mixed)).sentence
+    assert "Take" not in sentence
+    assert sentence.startswith("Behind by up to: ext4 ")
+    assert "2 of 3 metrics need more trials" in sentence
+    assert sentence.endswith(". Until then, keep your distribution's default.")
+    assert conclude(report(planned, apart)).sentence.startswith("Take xfs: best in all 3 metrics")
+
+
+def test_a_study_with_claims_ends_with_them() -> None:
+    planned = cells((EXT4, XFS), RANDOM)
+    found = report(planned, measured(planned, {"ext4": 1.0, "xfs": 2.0}))
+    answer = ClaimAnswer(verdict=ClaimVerdict.REPLICATED, words="xfs / ext4 is 2", parts=1)
+    claim = EvaluatedClaim(id="1", says="XFS first", that=("xfs > ext4",), measured=answer)
+    lines = printed(show, found, conclude(found, [claim]), width=80).splitlines()
+    assert lines[-1] == "Claims: tested 1 of 1: replicated 1."
+    assert any(line.endswith("fslab claims ID") for line in lines)
+    assert conclude(found).claims is None
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

@@ -61,7 +61,7 @@ def replication_of(campaign: Campaign, store: Store, *, alone: bool = False) -> 
         study=study.id, title=study.title, source=study.source, campaign=campaign.id,
         measured=verdicts.conditions or "", rows=replication.rows_of(verdicts),
         conditions=verdicts.nearness, effort=replication_table.effort_words(result),
-        level=level_words(verdicts), known_limits=verdicts.known_limits, summary=summary(verdicts),
+        level=level_words(verdicts), known_limits=verdicts.known_limits, summary=summary(verdicts.claims),
         reasons=explanations.of_claims(verdicts, explanations.evidence_of(campaign, store)),
     )  # fmt: skip
     return Replication(verdicts, page, result)

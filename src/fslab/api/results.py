@@ -90,8 +90,9 @@ class CampaignResults:
         return build(self.campaign, self.trials)
 
     def conclusion(self) -> Conclusion:
-        """Return for each workload the best stack or the tie, the difference and the confidence; and the warnings."""
-        return conclude(self._report)
+        """Return for each workload the best stack or the tie, the difference and the confidence; the warnings; and how
+        many of the study's claims have which verdict."""
+        return conclude(self._report, pages.publication(self.campaign, self._store)[0])
 
     def explanations(self) -> list[Explanation]:
         """Return explanations from the kernel's counters, those with the most weight first."""

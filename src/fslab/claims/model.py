@@ -1,5 +1,6 @@
 """The results of evaluating claims, as frozen values. The terminal, the pages and ``--json`` show the same values."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from fslab.cell import Frozen
@@ -151,6 +152,11 @@ class EvaluatedClaim(Frozen):
     measured: ClaimAnswer | None = None
 
 
+def tested(claims: Iterable[EvaluatedClaim]) -> int:
+    """Return the number of claims that the trials test."""
+    return sum(claim.measured is not None and claim.measured.verdict not in UNTESTED for claim in claims)
+
+
 class TableCell(Frozen):
     """One field of a table: a figure as a multiple of the reference's figure, printed and measured.
 
@@ -214,9 +220,7 @@ class Verdicts(Frozen):
     @property
     def tested(self) -> int:
         """The number of claims that the trials test."""
-        return sum(
-            claim.measured is not None and claim.measured.verdict not in UNTESTED for claim in self.claims
-        )
+        return tested(self.claims)
 
     def counts(self, *, published: bool) -> dict[ClaimVerdict, int]:
         answers = [claim.published if published else claim.measured for claim in self.claims]

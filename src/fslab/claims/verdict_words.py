@@ -18,6 +18,7 @@ from fslab.claims.model import (
     EvaluatedClaim,
     OpenReason,
     Verdicts,
+    tested,
 )
 from fslab.claims.requirements import REGISTRY
 from fslab.units import format_duration
@@ -74,24 +75,24 @@ def summaries(verdicts: Verdicts) -> list[str]:
     """Return a sentence on the printed figures and one on the trials, as far as there are any."""
     measured = any(claim.measured for claim in verdicts.claims)
     own = [_printed(verdicts.claims)] if has_printed(verdicts.claims) or not measured else []
-    return [*own, *([summary(verdicts)] if measured else [])]
+    return [*own, *([summary(verdicts.claims)] if measured else [])]
 
 
-def summary(verdicts: Verdicts) -> str:
+def summary(claims: Sequence[EvaluatedClaim]) -> str:
     """Return the number of claims by verdict of the trials, in one sentence.
 
     ``Tested 25 of 28: replicated 14, contradicted 3 (3 reversed), below the margin 6 (6 tie here), open 2 (…); not
     tested here 3 (2: files fit in memory; 1: Linux 6.1 has no reiser4).``
     """
-    answers = [claim.measured for claim in verdicts.claims if claim.measured is not None]
+    answers = [claim.measured for claim in claims if claim.measured is not None]
     count = Counter(answer.verdict for answer in answers)
-    head = f"Tested {verdicts.tested} of {len(answers)}"
-    if verdicts.tested:
+    head = f"Tested {tested(claims)} of {len(answers)}"
+    if tested(claims):
         head += f": {', '.join(_tested(answers, count))}"
     beside = []
     if untested := untested_words(answers):
-        beside.append(f"not tested here {len(answers) - verdicts.tested} ({untested})")
-    published = [claim.published.verdict for claim in verdicts.claims if claim.published is not None]
+        beside.append(f"not tested here {len(answers) - tested(claims)} ({untested})")
+    published = [claim.published.verdict for claim in claims if claim.published is not None]
     if against := published.count(ClaimVerdict.CONTRADICTED):
         beside.append(f"published tables contradict {against}")
     return f"{'; '.join((head, *beside))}."

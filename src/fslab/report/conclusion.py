@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from fslab.analysis.standings import MeasuredRow, Standing, StandingCertainty, standing
 from fslab.answers.answer_words import alike_margin, counted_words, needs_text
 from fslab.cell import Frozen
+from fslab.claims.model import EvaluatedClaim
+from fslab.claims.verdict_words import summary
 from fslab.report.foremost_warnings import ConclusionWarning, important, of_campaign, weightiest
 from fslab.report.model import Report, Row
 from fslab.report.row_words import alike_margins
@@ -24,16 +26,18 @@ UNTIL_THEN = "Until then, keep your distribution's default"
 class Conclusion(Frozen):
     """The conclusion of a report. ``sentence``: what power cuts broke, if a workload cuts power, and who is best.
 
-    ``more``: number of notes that are not among the ``warnings``.
+    ``claims``: how many of the study's claims have which verdict; None without claims. ``more``: number of notes that
+    are not among the ``warnings``.
     """
 
     sentence: str
     standings: tuple[Standing, ...]
     warnings: tuple[ConclusionWarning, ...]
+    claims: str | None = None
     more: int = 0
 
 
-def conclude(report: Report) -> Conclusion:
+def conclude(report: Report, claims: Sequence[EvaluatedClaim] = ()) -> Conclusion:
     """Return the conclusion. The rows of the report must compare each stack with the best, not with a baseline."""
     standings = tuple(_standing(row, report) for row in report.rows if any(s.values for s in row.summaries))
     first = of_campaign(report)
@@ -44,6 +48,7 @@ def conclude(report: Report) -> Conclusion:
         sentence=" ".join(filter(None, (verdict(report), _sentence(report, standings)))),
         standings=standings,
         warnings=shown,
+        claims=f"Claims: {told[0].lower()}{told[1:]}" if (told := claims and summary(claims)) else None,
         more=len(report.notes) - notes,
     )
 
@@ -103,7 +108,10 @@ def _of_one(only: Standing) -> str:
 
 
 def _take(known: Sequence[Standing], report: Report) -> Iterator[str]:
-    """Yield sentences: the stack that is best or alike most often, where it is behind, and how far the others are."""
+    """Yield sentences: the stack that is best or alike most often, where it is behind, and how far the others are.
+
+    No stack is named while more metrics are open than decided: a few of them are no reason to take one.
+    """
     decided = [each for each in known if each.certainty in _DECIDED]
     alike = [each for each in decided if each.certainty is StandingCertainty.ALIKE]
     if len(alike) == len(known) and len({frozenset(each.labels) for each in alike}) == 1:
@@ -113,7 +121,7 @@ def _take(known: Sequence[Standing], report: Report) -> Iterator[str]:
     behind = _behind(known)
     unsafe = unsafe_stacks(report)
     wins = Counter(label for each in decided for label in each.labels if label not in unsafe)
-    if wins:
+    if wins and not _mostly_open(known):
         order = [stack.label for stack in report.stacks]
         # The stack with the most wins; of several, the one that is least behind elsewhere.
         chosen = min(
@@ -163,6 +171,13 @@ def _undecided(known: Sequence[Standing]) -> Iterator[str]:
     else:
         verb = "needs" if len(needing) == 1 else "need"
         yield f"{len(needing)} of {len(known)} metrics {verb} more trials{f': about {time}' if time else ''}"
+        if _mostly_open(known):
+            yield UNTIL_THEN
+
+
+def _mostly_open(known: Sequence[Standing]) -> bool:
+    count = Counter(each.certainty for each in known)
+    return count[StandingCertainty.OPEN] > sum(count[each] for each in _DECIDED)
 
 
 def _share(count: int, known: Sequence[Standing]) -> str:

@@ -57,10 +57,11 @@ def parts(report: Report, conclusion: Conclusion, console: Console) -> Iterator[
     head = wrapped(_about(report), width, style="dim")
     legend = [wrapped(_legend(report, standings), width, style="dim")] if standings else []
     verdict = [
-        wrapped(_more(report), width, style="dim"),
+        wrapped(_more(report, conclusion), width, style="dim"),
         Text(""),
-        wrapped(conclusion.sentence, width, style="bold"),
+        wrapped(conclusion.sentence, width, style="" if conclusion.claims else "bold"),
         *(wrapped(line, width) for line in _to_do(report, conclusion)),
+        *([wrapped(conclusion.claims, width, style="bold")] if conclusion.claims else []),
     ]
     room = SCREEN - sum(text.plain.count("\n") + 1 for text in (head, *legend, *verdict))
     shown = list(_standings(standings, width, console, room - bool(conclusion.warnings))) if standings else []
@@ -230,10 +231,11 @@ def _about(report: Report) -> str:
     return " · ".join([report.title, trials_words(report.counts), *scale, *where])
 
 
-def _more(report: Report) -> str:
+def _more(report: Report, conclusion: Conclusion) -> str:
     """Return the commands that show more."""
     notes = f" · --notes ({len(report.notes)})" if report.notes else ""
-    return f"more: fslab results {report.campaign} --all{notes} · fslab explain ID"
+    claims = " · fslab claims ID" if conclusion.claims else ""
+    return f"more: fslab results {report.campaign} --all{notes} · fslab explain ID{claims}"
 
 
 def _to_do(report: Report, conclusion: Conclusion) -> Iterator[str]:

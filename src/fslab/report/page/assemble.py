@@ -69,7 +69,7 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
     campaign, trials = source.campaign, source.trials
     together = list(groups(campaign.cells, trials))
     report = build(campaign, trials, known=known, together=together)
-    concluded = conclude(report)
+    concluded = conclude(report, source.claims)
     anchors = _anchors([group.label for group in together], prefix)
     maker = sections.SectionBuilder(report=report, packer=Packer(), brief=source.large is not None)
     made: tuple[Section, ...] = tuple(maker.section(group, anchors[group.label]) for group in together)
