@@ -57,6 +57,9 @@ def of_file_below(path: Path, places: Iterable[Path], *, limit_bytes: int) -> st
 
     ``places``: without links. Raises OSError, before anything is read: EXDEV, with the file's real path, if it lies
     elsewhere; EINVAL if it is not a regular file; ELOOP if a link of /proc leads to it. Else as ``of_file``.
+
+    A file without a size counts as empty: the kernel makes such ones as they are read, as /proc/kmsg, which blocks and
+    takes its messages from others.
     """
     # O_PATH: opening a device or a pipe can do harm, or block. What is opened then is what was checked. In a mount
     # namespace of another user, any file can have a name in one of these directories.
@@ -66,9 +69,10 @@ def of_file_below(path: Path, places: Iterable[Path], *, limit_bytes: int) -> st
         real = same.readlink()
         if not any(real.is_relative_to(place) for place in places):
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(real))
-        if not stat.S_ISREG(os.fstat(found).st_mode):
+        about = os.fstat(found)
+        if not stat.S_ISREG(about.st_mode):
             raise OSError(errno.EINVAL, "is not a regular file", str(path))
-        return of_file(same, limit_bytes=limit_bytes)
+        return of_file(same, limit_bytes=limit_bytes) if about.st_size else ""
     finally:
         os.close(found)
 

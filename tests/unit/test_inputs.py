@@ -147,6 +147,11 @@ class TestOtherFiles:
         with pytest.raises(StudyError, match="--allow-path"):
             load(study, allow_paths=[tmp_path / "study/below"])
 
+    def test_are_not_read_if_the_kernel_makes_them_meanwhile(self) -> None:
+        """/proc/kmsg is a regular file, too: reading it waits for messages, and takes them from the system's log."""
+        assert Path("/proc/version").read_text()
+        assert input_place(Path("/proc")).text_of("version") == ""
+
     def test_below_the_study_are_read(self, tmp_path: Path) -> None:
         study = self.study(tmp_path, STUDY.replace("filebench", "fio") % "below/job.fio")
         assert list(load(study).files) == ["below/job.fio"]
