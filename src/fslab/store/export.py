@@ -36,7 +36,11 @@ PIECE = 100  # trials
 Object = dict[str, Any]
 
 # With the forms of full width, which spreadsheets of some languages take for the same.
-_FORMULA = r"^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
+_BEGIN = r"=+\-@\uff1d\uff0b\uff0d\uff20"
+_FORMULA = rf"^[{_BEGIN}\t\r\n]"
+# Where a semicolon separates cells, as in many languages, the quotes around a text with a comma do not hold it
+# together.
+_FORMULA_INSIDE = rf"([;\t\n])([{_BEGIN}])"
 
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
@@ -84,12 +88,13 @@ def render(trials: Sequence[TrialRecord], form: Format) -> bytes:
 
 def _as_cells(piece: pl.DataFrame) -> pl.DataFrame:
     """Return the table with an apostrophe before each text that a spreadsheet would run as a formula (OWASP, "CSV
-    Injection"). Numbers stay numbers."""
+    Injection"), also if it takes a part of a text for a cell. Numbers stay numbers."""
     import polars as pl  # noqa: PLC0415 - as below
 
     text = pl.col(pl.String)
     formula = text.str.contains(_FORMULA) & ~text.str.contains(_NUMBER)
-    return piece.with_columns(pl.when(formula).then("'" + text).otherwise(text).name.keep())
+    inside = text.str.replace_all(_FORMULA_INSIDE, "${1}'${2}")
+    return piece.with_columns(pl.when(formula).then("'" + inside).otherwise(inside).name.keep())
 
 
 def trial_object(trial: TrialRecord) -> Object:
