@@ -38,8 +38,8 @@ def plan(
 ) -> None:
     """Show what a study would need: trials, time, space, the devices that it overwrites, and what cannot run here.
 
-    Changes nothing: starts no process, opens no device, writes no file. Names that are known only at run time are
-    shown as placeholders: /dev/loopN, CAMPAIGN.
+    Changes nothing: opens no device, leaves no file. It starts fio, which only checks the jobs, and tools that tell
+    their version. Names that are known only at run time are shown as placeholders: /dev/loopN, CAMPAIGN.
 
     Parameters:
         study: A study file, or the id of a shipped study (fslab list studies).
