@@ -212,8 +212,8 @@ def test_tables_for_a_paper() -> None:
     assert "| workload | ext4 | xfs |" in markdown
     assert "| a\\_b\\|c, write iops | 1k IOPS ± 2.0 % | ★ 2k IOPS ± 2.0 % |" in markdown
     latex = paper.latex(report)
-    assert r"a\_b|c, write iops & 1k IOPS $\pm$ 2.0 \% & $\star$ 2k IOPS $\pm$ 2.0 \% \\" in latex
-    assert r"\caption{50 \% \& <b>. Median of 5 trials" in latex
+    assert r"a\_b\textbar{}c, write iops & 1k IOPS $\pm$ 2.0 \% & $\star$ 2k IOPS $\pm$ 2.0 \% \\" in latex
+    assert r"\caption{50 \% \& \textless{}b\textgreater{}. Median of 5 trials" in latex
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ _TEX: dict[str, str | int | None] = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "×": r"$\times$", "≈": r"$\approx$",
     "★": r"$\star$", "☆": r"$\circ$", "↓": r"$\downarrow$", "µ": r"$\mu$", "–": "--", "·": r"$\cdot$", "→": r"$\to$",
-    "α": r"$\alpha$",
+    "α": r"$\alpha$", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
 }  # fmt: skip
 _MD: dict[str, str | int | None] = {character: f"\\{character}" for character in "\\`*_{}[]<>|#"}
 # Of one table in \\small on a page of A4 with text 16 cm wide. A column also takes the space beside it.
