@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import fslab
 from fslab import cli
 from fslab.errors import StoreError, UnsupportedError
-from fslab.fleet import scheduler
+from fslab.fleet import scheduler, starting
 from fslab.fleet.agent import Agent
 from fslab.fleet.execution import Ending, Execution
 from fslab.fleet.worker_settings import WorkerSettings
@@ -117,6 +117,8 @@ MADE_UP = {
     "WHERE name = 'lab2'",
     "assignment": "UPDATE fleet_assignments SET ended = 'infinity', lease_until = '-infinity', epoch = 2147483647, "
     "message = repeat('x', 9000000) WHERE id = 'b'",
+    "first day": "SET timezone = 'Asia/Tokyo'; UPDATE fleet_assignments SET ended = '0001-01-01 00:30+09' "
+    "WHERE id = 'b'",
     "campaign's time": "UPDATE campaigns SET created = 'infinity' WHERE id = 'c2'",
     "campaign's size": f"UPDATE campaigns SET study_source = repeat('x', {read_limits.CAMPAIGN_LIMIT}) WHERE id = 'c2'",
 }
@@ -147,6 +149,14 @@ def test_what_one_machine_makes_up_stops_no_other(fleet: FleetStore, statement: 
     assert len(fleet_moves.give_up(fleet, 3600)) == 1
     assert unfinished(fleet) == {"a": "lab1"}
     assert fleet.forget("lab2")
+
+
+def test_a_machine_whose_name_is_too_long_keeps_no_run_from_others(fleet: FleetStore) -> None:
+    """The names of assignments and campaigns contain it."""
+    for each in (machine(), machine("lab2", "two")):
+        fleet.announce(each.model_copy(update={"version": fslab.__version__}))
+    _execute(fleet.store, "UPDATE fleet_machines SET name = repeat('x', 128) WHERE name = 'lab2'")
+    assert [each.machine for each in starting.started(fleet, schedule())] == ["lab1"]
 
 
 def looking(fleet: FleetStore, said: list[str]) -> scheduler.Scheduler:

@@ -19,6 +19,7 @@ from fslab.fleet.patience import patiently
 from fslab.plan.expand import expand
 from fslab.store.fleet import FleetStore
 from fslab.store.fleet_values import (
+    LONGEST_NAME,
     AssignedStudy,
     Assignment,
     AssignmentSummary,
@@ -29,7 +30,6 @@ from fslab.study.load import load_text
 from fslab.study.model import Study
 
 LOOK_S = 2.0  # between two looks at a run
-LONGEST_NAME = 63  # same as for a machine: a campaign's name contains both, and has at most 128 characters
 
 
 def chosen(

@@ -17,6 +17,7 @@ from fslab.cell import Frozen
 from fslab.errors import UnsafeError, UsageError
 from fslab.names import Word, short_word
 from fslab.store.database import has_password
+from fslab.store.fleet_values import LONGEST_NAME
 from fslab.system import path_owners
 
 DEFAULT = Path("/etc/fslab/worker.toml")
@@ -55,7 +56,9 @@ class WorkerSettings(Frozen):
     """``store``: URL of the fleet's store. ``stall``: seconds without a stored trial after which an assignment is
     ended."""
 
-    name: Word = Field(default_factory=lambda: short_word(socket.gethostname())[:63], max_length=63)
+    name: Word = Field(
+        default_factory=lambda: short_word(socket.gethostname())[:LONGEST_NAME], max_length=LONGEST_NAME
+    )
     labels: dict[Word, str] = {}
     store: str | None = None
     stall: float = Field(7200.0, gt=0, allow_inf_nan=False)

@@ -10,6 +10,7 @@ from fslab.cell import Frozen
 from fslab.names import Shown, Word
 
 ONLINE_S = 90.0  # a machine seen within this time is online; machines report every 20 s
+LONGEST_NAME = 63  # of a machine, and of a run: a campaign's name has both, and at most 128 characters
 
 
 class AssignmentStatus(StrEnum):
@@ -105,7 +106,7 @@ class MemberMachine(Frozen):
     assignment that it runs. ``unseen_s``: seconds since it was last seen. ``facts``: finite, because infinity is no
     duration that could be shown."""
 
-    name: Word
+    name: Word = Field(max_length=LONGEST_NAME)
     id: str
     labels: dict[str, str] = {}
     facts: dict[str, str | int | FiniteFloat | bool | None] = {}
