@@ -20,14 +20,13 @@ from benches.simulations_page import main, table
 from fslab.stats import random_effects
 from fslab.stats.random_effects import Estimate, combine
 
-MACHINES, BLOCKS, SPREADS = (5, 20), (4, 10), (0.0, 0.1, 0.3)
+MACHINES, BLOCKS, SPREADS = (5, 20), 4, (0.0, 0.1, 0.3)
 NOISE = 0.1  # standard deviation of the logarithm of one quotient of two trials, each with a CoV of 7 %
 
 
 COMMAND = "benches/fleet_rule.py"
 HEAD = [
     "machines",
-    "blocks",
     "machines differ by",
     "average held",
     "its width",
@@ -36,24 +35,24 @@ HEAD = [
 ]
 
 
-def row(machines: int, blocks: int, spread: float, runs: int) -> list[str]:
-    average, width, another, ahead = simulate(machines, blocks, spread, runs=runs)
+def row(machines: int, spread: float, runs: int) -> list[str]:
+    average, width, another, ahead = simulate(machines, BLOCKS, spread, runs=runs)
     shown = (
         f"{100 * average:.1f} %",
         f"± {100 * width:.0f} %",
         f"{100 * another:.1f} %",
         f"± {100 * ahead:.0f} %",
     )
-    return [str(machines), str(blocks), f"± {100 * spread:.0f} %", *shown]
+    return [str(machines), f"± {100 * spread:.0f} %", *shown]
 
 
 def tables(runs: int) -> str:
     random_effects.DRAWS = 1000
     about = (
-        f"{runs} runs of each; noise of ± {100 * NOISE:.0f} % on one quotient, on each machine between a third and "
-        "three times that. Widths are half of the interval."
+        f"{runs} runs of each, with {BLOCKS} blocks on each machine; noise of ± {100 * NOISE:.0f} % on one quotient, "
+        "on each machine between a third and three times that. Widths are half of the interval."
     )
-    rows = [row(*case, runs) for case in product(MACHINES, BLOCKS, SPREADS)]
+    rows = [row(*case, runs) for case in product(MACHINES, SPREADS)]
     return "\n\n".join([f"Made by `{COMMAND}`.", about, table(HEAD, rows, words=0)])
 
 
