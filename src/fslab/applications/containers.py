@@ -27,15 +27,15 @@ _LEAST_FILES = 100
 
 
 class ContainersLoad(StepLoad):
-    """What `docker` and `podman` do with their overlay drivers, without engine, network and checksums. Above a base
-    layer of `files` files lie `layers` layers, each of which adds, replaces and deletes (whiteouts) 5 % as many: the
-    container sees `files` files. load, as in `docker load`: `tar --extract` of each layer into a directory, from
-    uncompressed archives on the same file system; start: mount an overlayfs of all layers with an empty directory on
-    top, and read all files with `grep -r`; write: mount it and append a line to each of `appends` files, which the
-    kernel first copies to the top: by a reflink if the file system can, else the data, with a sync of each copy; prune,
-    as in `docker system prune --all`: `rm -r` of everything. start and write find in memory what earlier steps read and
-    wrote; as a step of its own (`steps: start`) they read from the disk. Before prune, each file that the container
-    sees is compared with the layers."""
+    """What `docker` and `podman` do with their overlay drivers, without engine, network and checksums. An image is a
+    base of `files` files and `layers` layers, each of which adds, replaces and deletes (whiteouts) 5 % as many.
+    load (`docker load`): `tar --extract` of each layer into a directory, from uncompressed archives on the same file
+    system. start: mount an overlayfs of all layers with an empty directory on top, and read all files with `grep -r`.
+    write: mount it, and append a line to each of `appends` files, which the kernel first copies to the top: by a
+    reflink if the file system can, else the data, with a sync of each copy. prune (`docker system prune --all`):
+    `rm -r` of everything. start and write find in memory what earlier steps read and wrote; as a step of its own
+    (`steps: start`) they read from the disk. Before prune, each file that the container sees is compared with the
+    layers."""
 
     known = ("load", "start", "write", "prune")
     writing = frozenset({"load", "write", "prune"})
