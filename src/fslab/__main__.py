@@ -21,8 +21,11 @@ from fslab.system import signals
 GARBAGE = 20_000
 # Errors of writes to standard output if it is a file; EFBIG: setrlimit(2), RLIMIT_FSIZE.
 _FULL = FULL_DISK | {errno.EFBIG}
-# A name that is too long, a loop of links; what root may not read, or whose server has ended (FUSE, NFS).
-_OF_PATHS = frozenset({errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.ENOTCONN, errno.ESTALE})
+# A name that is too long, a loop of links; what root may not read or write, what is full, or whose server has ended
+# (FUSE, NFS).
+_OF_PATHS = _FULL | {
+    errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EROFS, errno.ENOTCONN, errno.ESTALE,
+}  # fmt: skip
 
 
 def main() -> NoReturn:
@@ -54,7 +57,8 @@ def main() -> NoReturn:
     except (OSError, RuntimeError) as error:
         if (name := _unusable(error)) is not None:
             print(f"fslab: {shown(name)}", file=sys.stderr)
-            sys.exit(UsageError.exit_code)
+            full = isinstance(error, OSError) and error.errno in _FULL
+            sys.exit(NoSpaceError.exit_code if full else UsageError.exit_code)
         if (
             not isinstance(error, OSError)
             or error.errno not in {*_FULL, errno.EIO}

@@ -113,6 +113,8 @@ def test_a_traceback_has_no_control_characters_of_what_it_quotes() -> None:
             "the current directory was removed: change to another one",
         ),
         ((errno.ENOTCONN, "Not connected", "/a/b"), "/a/b: Not connected"),
+        ((errno.EROFS, "Read-only file system", "/a/b"), "/a/b: Read-only file system"),
+        ((errno.ENOSPC, "No space left on device", "/a/b"), "/a/b: No space left on device"),
     ],
 )
 def test_what_is_no_fault_of_fslab_is_no_traceback(error: tuple[object, ...], told: str) -> None:
@@ -121,7 +123,8 @@ def test_what_is_no_fault_of_fslab_is_no_traceback(error: tuple[object, ...], to
         "mock.patch('fslab.cli.app', side_effect=error).start(); __main__.main()"
     )
     done = ran([BINARY.with_name("python"), "-c", script])
-    assert (done.returncode, done.stderr) == (UsageError.exit_code, f"fslab: {told}\n")
+    code = NoSpaceError.exit_code if errno.ENOSPC in error else UsageError.exit_code
+    assert (done.returncode, done.stderr) == (code, f"fslab: {told}\n")
 
 
 def test_a_signal_while_the_program_loads_is_no_traceback() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fslab.campaign import cleanup
+from fslab.campaign import cleanup, launch
 from fslab.campaign import journal as journals
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.journal import CampaignJournal, JournalEntry, default_directory, parse
@@ -287,6 +287,18 @@ def test_a_campaign_that_runs_elsewhere_keeps_its_status(own_directories: Path) 
         with CampaignJournal("c"), pytest.raises(BusyError):
             run_campaign(campaign, store, Observer(), budget_s=None)
         assert store.campaign("c").status is CampaignStatus.RUNNING
+
+
+def test_a_journal_that_cannot_be_written_leaves_no_campaign(own_directories: Path) -> None:
+    study = load.load_text(STUDY.format(path=own_directories), "study")
+    default_directory().parent.mkdir(parents=True)
+    default_directory().touch()
+    with Store.open(str(own_directories / "store.sqlite")) as store:
+        campaign = launch.of_study(study, "study")
+        launch.create(campaign, store, launch.RunConditions())
+        with pytest.raises(FileExistsError):
+            launch.run(campaign, store, Observer(), launch.RunConditions(), new=True)
+        assert store.campaigns() == []
 
 
 def test_settings_that_cannot_be_put_back_stay_in_the_journal(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import resource
 import socket
 import stat
 from collections.abc import Iterator
@@ -233,6 +234,17 @@ def test_a_device_is_not_a_file(tmp_path: Path) -> None:
     assert raised.value.errno == errno.EINVAL
     (tmp_path / "small").write_bytes(b"0123456789")
     assert untrusted_files.read(tmp_path / "small", limit_bytes=10) == b"0123456789"
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    former = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, former[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as raised:
+            untrusted_files.write_new(tmp_path / "a", bytes(32))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, former)
+    assert raised.value.filename == str(tmp_path / "a")
 
 
 CELL = cell(spec(name="s"), parameters={"rw": "randread", "size": "4m"})

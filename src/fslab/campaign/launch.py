@@ -240,7 +240,8 @@ def run(
     wall_s: float | None = None,
     new: bool,
 ) -> CampaignStatus:
-    """Run the remaining trials. Deletes a ``new`` campaign without trials if its device was taken after the check.
+    """Run the remaining trials. Deletes a ``new`` campaign without trials if its device was taken after the check, or
+    if fslab cannot write to its own directories.
 
     ``budget_s`` None: the campaign's budget, as a whole, whatever earlier runs spent. ``wall_s`` also counts the time
     spent waiting for other campaigns.
@@ -256,7 +257,7 @@ def run(
             wipe=conditions.wipe,
             consent=conditions.consent,
         )
-    except (BusyError, UnsafeError):
+    except (BusyError, UnsafeError, OSError):
         if new and not store.count(campaign.id):
             store.delete_campaign(campaign.id)
         raise

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from fslab.campaign.observer import Observer
 from fslab.cell import Frozen
 from fslab.storage import Workspace
-from fslab.system import descriptors
+from fslab.system import descriptors, untrusted_files
 
 NOTE = "scratch/turn.json"
 NOTE_BYTES = 4096
@@ -60,7 +60,7 @@ def held(workspace: Workspace, observer: Observer, *, until: float | None = None
     try:
         waited_s = _wait(directory, workspace.runtime.parent, observer, until)
         ours = Holder(campaign=workspace.campaign, user=_user(), pid=os.getpid(), since=datetime.now(UTC))
-        note.write_text(ours.model_dump_json(), "utf-8")
+        untrusted_files.write_new(note, ours.model_dump_json().encode())
         yield waited_s
     finally:
         note.unlink(missing_ok=True)
