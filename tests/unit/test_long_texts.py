@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 
@@ -11,6 +12,8 @@ from tests.unit.claimed import cell
 from fslab.claims.scope import workload_is
 from fslab.storage.filesystems import REGISTRY
 from fslab.study.source import LONGEST_TEXT
+from fslab.system.tools import Tool
+from fslab.workloads import iozone
 from fslab.workloads._fio_includes import with_includes
 from fslab.workloads._fio_objections import spelled
 
@@ -57,3 +60,11 @@ def test_many_flags_in_a_word_of_mkfs() -> None:
 def test_an_include_with_many_blanks() -> None:
     texts = {f"b{' ' * 100_000}c": "[job]"}
     assert "[job]" in with_includes("a.fio", f"include {next(iter(texts))}  ", texts.__getitem__)
+
+
+def test_what_a_tool_prints() -> None:
+    assert not iozone._CHILDREN.search(f"Children see throughput for 2 {' ' * LONGEST_TEXT}x")
+    found = iozone._CHILDREN.search("Children see throughput for  2 initial writers \t=  123.45 kB/sec")
+    assert found is not None
+    assert found.groups() == ("2", "initial writers", "123.45")
+    assert not re.search(Tool(program="x", package=None).version_pattern, "1" * LONGEST_TEXT)

@@ -14,8 +14,8 @@ from fslab.applications import Amount, DriveRequest, StepLoad, SteppedApplicatio
 from fslab.applications import _source_tree as trees
 from fslab.system.tools import Tool
 
-_DPKG = Tool(program="dpkg", package="dpkg", version_pattern=r"(\d+\.\d+(?:\.\d+)*)")
-_DPKG_DEB = Tool(program="dpkg-deb", package="dpkg", version_pattern=r"(\d+\.\d+(?:\.\d+)*)")
+_DPKG = Tool(program="dpkg", package="dpkg")
+_DPKG_DEB = Tool(program="dpkg-deb", package="dpkg")
 _ROOT, _DATABASE, _PLACE = "root", "var/lib/dpkg", "srv/fslab"
 _FILES_PER_S = 1000.0
 _LEAST_FILES = 100

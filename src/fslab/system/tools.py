@@ -20,7 +20,7 @@ class Tool:
     program: str
     package: str | None
     version_argv: tuple[str, ...] = ("--version",)
-    version_pattern: str = r"(\d+\.\d+(?:\.\d+)*)"
+    version_pattern: str = r"(?<!\d)(\d+\.\d+(?:\.\d+)*)"
     component: str | None = "main"
     own_temporary: bool = False
 

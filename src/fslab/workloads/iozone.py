@@ -26,7 +26,7 @@ FILE = "fslab.iozone"
 _LEAST_BYTES = 1 << 20
 _PROCESSES_S = 3.4  # IOzone sleeps this long per test with several processes: 20.3 s in six tests of 8 MiB
 _ROW = re.compile(r"^ +(\d+) +(\d+) +(\d[\d ]*)$", re.MULTILINE)
-_CHILDREN = re.compile(r"Children see throughput for +(\d+) ([a-z -]+?)\s*= *([\d.]+) kB/sec")
+_CHILDREN = re.compile(r"Children see throughput for +(\d+) ([a-z-]+(?: [a-z-]+)*)\s*= *([\d.]+) kB/sec")
 _CALLED = {
     "write": "initial writers", "rewrite": "rewriters", "read": "readers", "reread": "re-readers",
     "random_read": "random readers", "random_write": "random writers",
