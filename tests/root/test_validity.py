@@ -196,3 +196,22 @@ def test_a_cold_trial_drops_only_the_cache_of_its_own_disk(workspace: Workspace)
     record = run(workspace, {"rw": "read", "bs": "1m", "size": size_bytes}, Cache.COLD)
     assert (record.probes["device_read_bytes"].value or 0) >= size_bytes
     assert not of_kind(record, "cache_not_dropped")
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"rw": "randwrite", "bs": "4k", "size": "32m", "norandommap": True},
+        {"file": "j.fio", "file_text": "[j]\nrw=randwrite\nbs=4k\nsize=32m\nunlink=1\n"},
+    ],
+    ids=["twice", "deleted"],
+)
+def test_blocks_that_were_written_twice_or_deleted_are_not_called_compressed(
+    workspace: Workspace, parameters: dict[str, Any]
+) -> None:
+    """Of as many random writes as there are blocks, 1/e of the blocks are left out, and others are written again."""
+    record = run(workspace, parameters, Cache.COLD)
+    received = record.probes["device_written_bytes_flushed"].value
+    assert received is not None
+    assert received < 0.8 * 32 * MIB
+    assert not of_kind(record, "repeated_data")
