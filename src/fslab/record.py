@@ -20,7 +20,9 @@ RECORD_VERSION = 1
 Duration = Annotated[float, Field(ge=0, le=LONGEST_S)]
 # Facts that are used with their own type; all others are shown as text.
 _TAIL = re.compile(r"(^|_)(p9[5-9](_\d+)?|max)$")
-_KINDS = {"kernel": str, "filesystem": str, "cpus": int, "memory_bytes": int}
+_KINDS = {
+    "hostname": str, "kernel": str, "cpu": str, "filesystem": str, "cpus": int, "memory_bytes": int,
+}  # fmt: skip
 
 
 class Severity(StrEnum):

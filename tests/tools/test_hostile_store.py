@@ -266,7 +266,9 @@ def test_a_time_limit_that_is_none_is_refused(altered: Altered, limit_s: float) 
     assert "contains data that fslab did not write: time_limit_s" in altered.refused()
 
 
-@pytest.mark.parametrize("fact", [{"memory_bytes": "x"}, {"kernel": 6}, {"cpus": []}])
+@pytest.mark.parametrize(
+    "fact", [{"memory_bytes": "x"}, {"kernel": 6}, {"cpu": 1.5}, {"hostname": []}, {"cpus": []}]
+)
 def test_facts_that_are_calculated_with_are_of_their_types(altered: Altered, fact: dict[str, Any]) -> None:
     altered.campaign("machine", lambda machine: machine.update(fact))
     assert "contains data that fslab did not write: machine" in altered.refused()
