@@ -1,7 +1,6 @@
 //! The `fslab-engine` binary: parse the command line, run the command, and print the result as a table or as JSON.
 
 mod commands;
-mod options;
 mod plain;
 mod signals;
 mod table;

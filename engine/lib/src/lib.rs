@@ -24,6 +24,7 @@ pub mod random;
 pub mod room;
 pub mod stop;
 pub mod sys;
+pub mod units;
 pub mod walk;
 pub mod workset;
 

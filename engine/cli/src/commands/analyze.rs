@@ -1,10 +1,11 @@
 //! `fslab-engine analyze`.
 
 use clap::Args;
+use fslab_engine::measure::Measured;
 use fslab_engine::operations::analyze::{Parameters, run};
+use fslab_engine::walk::Walked;
 
 use super::Shown;
-use crate::options::{Measured, Walked};
 
 /// Sum up the files of a tree by directory, extension, age and owner
 ///
@@ -34,16 +35,13 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<Shown> {
         let parameters = Parameters {
-            directory: self.walked.directory.clone(),
-            threads: self.measured.threads,
-            order: self.walked.order,
-            one_file_system: self.walked.one_file_system,
+            walked: self.walked.clone(),
             depth: self.depth,
             top: self.top,
             now: self.now,
-            measure: self.measured.measure(),
+            measured: self.measured,
         };
         let outcome = run(&parameters)?;
-        Shown::new("analyze", parameters.threads, &parameters, outcome)
+        Shown::new("analyze", parameters.measured.threads, &parameters, outcome)
     }
 }

@@ -1,10 +1,11 @@
 //! `fslab-engine classify`.
 
 use clap::Args;
+use fslab_engine::measure::Measured;
 use fslab_engine::operations::classify::{By, Parameters, run};
+use fslab_engine::walk::Walked;
 
 use super::Shown;
-use crate::options::{Measured, Walked};
 
 /// Determine the type of each file of a tree: text, image, archive, executable, …
 #[derive(Debug, Args)]
@@ -22,15 +23,8 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<Shown> {
-        let parameters = Parameters {
-            directory: self.walked.directory.clone(),
-            by: self.by,
-            threads: self.measured.threads,
-            order: self.walked.order,
-            one_file_system: self.walked.one_file_system,
-            measure: self.measured.measure(),
-        };
+        let parameters = Parameters { walked: self.walked.clone(), by: self.by, measured: self.measured };
         let outcome = run(&parameters)?;
-        Shown::new("classify", parameters.threads, &parameters, outcome)
+        Shown::new("classify", parameters.measured.threads, &parameters, outcome)
     }
 }

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::Args;
 use fslab_engine::Error;
+use fslab_engine::measure::Measured;
 use fslab_engine::operations::delete::{Parameters, holds_more_than, run};
 use fslab_engine::walk::Order;
 
 use super::Shown;
-use crate::options::Measured;
 use crate::plain;
 
 /// Maximum number of files that are deleted on a terminal without confirmation.
@@ -60,13 +60,12 @@ impl Arguments {
         let parameters = Parameters {
             directory: self.directory.clone(),
             keep_root: self.keep_root,
-            threads: self.measured.threads,
             order: self.order,
             syncfs: !self.no_syncfs,
-            measure: self.measured.measure(),
+            measured: self.measured,
         };
         let outcome = run(&parameters)?;
-        Shown::new("delete", parameters.threads, &parameters, outcome)
+        Shown::new("delete", parameters.measured.threads, &parameters, outcome)
     }
 
     /// Ask for confirmation if standard input is a terminal and there are more than `ASK_ABOVE` files. Fail unless the

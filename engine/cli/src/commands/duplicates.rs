@@ -1,11 +1,12 @@
 //! `fslab-engine duplicates`.
 
 use clap::Args;
+use fslab_engine::measure::Measured;
 use fslab_engine::operations::duplicates::{Hash, Parameters, run};
+use fslab_engine::units::parse_size;
+use fslab_engine::walk::Walked;
 
 use super::Shown;
-use crate::options::{Measured, Walked};
-use crate::units::parse_size;
 
 /// Find sets of files with the same contents
 ///
@@ -35,16 +36,13 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<Shown> {
         let parameters = Parameters {
-            directory: self.walked.directory.clone(),
+            walked: self.walked.clone(),
             minimum_bytes: self.minimum,
             hash: self.hash,
             list: self.list,
-            threads: self.measured.threads,
-            order: self.walked.order,
-            one_file_system: self.walked.one_file_system,
-            measure: self.measured.measure(),
+            measured: self.measured,
         };
         let outcome = run(&parameters)?;
-        Shown::new("duplicates", parameters.threads, &parameters, outcome)
+        Shown::new("duplicates", parameters.measured.threads, &parameters, outcome)
     }
 }

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use fslab_engine::measure::Measured;
 use fslab_engine::operations::iozone::{Parameters, Test, run};
+use fslab_engine::units::{parse_length, parse_size};
 
 use super::Shown;
-use crate::options::Measured;
-use crate::units::{parse_length, parse_size};
 
 /// IOzone's six tests: write, rewrite, read, reread, random read, random write
 ///
@@ -85,7 +85,6 @@ impl Arguments {
             tests: self.tests(),
             sizes_bytes: self.size.clone(),
             records_bytes: self.record.clone(),
-            threads: self.measured.threads,
             rounds: self.rounds,
             enough_seconds: self.enough,
             flush: self.flush,
@@ -95,10 +94,10 @@ impl Arguments {
             purge_bytes: self.purge.unwrap_or(0),
             keep: self.keep,
             seed: self.seed,
-            measure: self.measured.measure(),
+            measured: self.measured,
         };
         let outcome = run(&parameters)?;
-        Shown::new("iozone", parameters.threads, &parameters, outcome)
+        Shown::new("iozone", parameters.measured.threads, &parameters, outcome)
     }
 
     /// Return the tests in IOzone's order, each once, in whatever order their numbers are given.

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use fslab_engine::measure::Measured;
 use fslab_engine::operations::meta::{Parameters, Step, run};
 use fslab_engine::workset::FileOrder;
 
 use super::Shown;
-use crate::options::Measured;
 
 /// Create, open, stat, rename, link, list and remove many empty files
 ///
@@ -56,14 +56,13 @@ impl Arguments {
             directory: self.directory.clone(),
             files: self.files,
             directories: self.dirs,
-            threads: self.measured.threads,
             order: self.order,
             operations: if self.operations.is_empty() { Step::ALL.to_vec() } else { self.operations.clone() },
             syncfs: !self.no_syncfs,
             seed: self.seed,
-            measure: self.measured.measure(),
+            measured: self.measured,
         };
         let outcome = run(&parameters)?;
-        Shown::new("meta", parameters.threads, &parameters, outcome)
+        Shown::new("meta", parameters.measured.threads, &parameters, outcome)
     }
 }

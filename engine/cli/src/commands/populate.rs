@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
 use fslab_engine::input;
+use fslab_engine::measure::Measured;
 use fslab_engine::operations::populate::{Class, Distribution, Parameters, Planted, Spec, run};
+use fslab_engine::units::parse_size;
 
 use super::Shown;
-use crate::options::Measured;
-use crate::units::parse_size;
 
 /// Make a synthetic tree with a ground-truth manifest
 ///
@@ -138,16 +138,15 @@ impl Arguments {
         let parameters = Parameters {
             directory: self.directory.clone(),
             spec: self.spec()?,
-            threads: self.measured.threads,
             syncfs: !self.no_syncfs,
-            measure: self.measured.measure(),
+            measured: self.measured,
         };
         let outcome = run(&parameters)?;
         if let (Some(path), Some(manifest)) = (&self.manifest, &outcome.answer) {
             let text = serde_json::to_string_pretty(manifest)? + "\n";
             replace(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
         }
-        Shown::new("populate", parameters.threads, &parameters, outcome)
+        Shown::new("populate", parameters.measured.threads, &parameters, outcome)
     }
 
     fn spec(&self) -> anyhow::Result<Spec> {

@@ -1,11 +1,12 @@
 //! `fslab-engine search`.
 
 use clap::Args;
+use fslab_engine::measure::Measured;
 use fslab_engine::operations::search::{Parameters, run};
+use fslab_engine::units::parse_length;
+use fslab_engine::walk::Walked;
 
 use super::Shown;
-use crate::options::{Measured, Walked};
-use crate::units::parse_length;
 
 /// Find the files that contain a pattern, and count the matching lines
 ///
@@ -43,18 +44,15 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<Shown> {
         let parameters = Parameters {
-            directory: self.walked.directory.clone(),
+            walked: self.walked.clone(),
             pattern: self.pattern.clone(),
             regex: self.regex,
             ignore_case: self.ignore_case,
             list: self.list,
             buffer_bytes: self.buffer,
-            threads: self.measured.threads,
-            order: self.walked.order,
-            one_file_system: self.walked.one_file_system,
-            measure: self.measured.measure(),
+            measured: self.measured,
         };
         let outcome = run(&parameters)?;
-        Shown::new("search", parameters.threads, &parameters, outcome)
+        Shown::new("search", parameters.measured.threads, &parameters, outcome)
     }
 }

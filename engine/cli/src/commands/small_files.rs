@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use fslab_engine::measure::Measured;
 use fslab_engine::operations::small_files::{Parameters, Step, run};
+use fslab_engine::units::parse_size;
 use fslab_engine::workset::FileOrder;
 
 use super::Shown;
-use crate::options::Measured;
-use crate::units::parse_size;
 
 /// Create, stat, read and delete many small files
 ///
@@ -78,14 +78,13 @@ impl Arguments {
             largest_bytes,
             directories: self.dirs,
             order: self.order,
-            threads: self.measured.threads,
             fsync: self.fsync,
             syncfs: !self.no_syncfs,
             operations: self.operations.clone(),
             seed: self.seed,
-            measure: self.measured.measure(),
+            measured: self.measured,
         };
         let outcome = run(&parameters)?;
-        Shown::new("small-files", parameters.threads, &parameters, outcome)
+        Shown::new("small-files", parameters.measured.threads, &parameters, outcome)
     }
 }

@@ -1,11 +1,12 @@
 //! `fslab-engine sync-read`.
 
 use clap::Args;
+use fslab_engine::measure::Measured;
 use fslab_engine::operations::sync_read::{Advise, Parameters, run};
+use fslab_engine::units::parse_length;
+use fslab_engine::walk::Walked;
 
 use super::Shown;
-use crate::options::{Measured, Walked};
-use crate::units::parse_length;
 
 /// Read every file of a tree to its end
 #[derive(Debug, Args)]
@@ -32,16 +33,13 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<Shown> {
         let parameters = Parameters {
-            directory: self.walked.directory.clone(),
-            threads: self.measured.threads,
-            order: self.walked.order,
-            one_file_system: self.walked.one_file_system,
+            walked: self.walked.clone(),
             buffer_bytes: self.buffer,
             direct: self.direct,
             advise: self.fadvise,
-            measure: self.measured.measure(),
+            measured: self.measured,
         };
         let outcome = run(&parameters)?;
-        Shown::new("sync-read", parameters.threads, &parameters, outcome)
+        Shown::new("sync-read", parameters.measured.threads, &parameters, outcome)
     }
 }

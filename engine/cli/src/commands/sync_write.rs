@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use fslab_engine::measure::Measured;
 use fslab_engine::operations::sync_write::{Method, Parameters, Sync, run};
+use fslab_engine::units::parse_length;
 use fslab_engine::walk::Order;
 
 use super::Shown;
-use crate::options::Measured;
-use crate::units::parse_length;
 
 /// Mirror a tree: create and write every file, set times and permissions
 ///
@@ -58,15 +58,14 @@ impl Arguments {
         let parameters = Parameters {
             source: self.source.clone(),
             destination: self.destination.clone(),
-            threads: self.measured.threads,
             order: self.order,
             one_file_system: self.one_file_system,
             buffer_bytes: self.buffer,
             method: self.method,
             sync: self.sync,
-            measure: self.measured.measure(),
+            measured: self.measured,
         };
         let outcome = run(&parameters)?;
-        Shown::new("sync-write", parameters.threads, &parameters, outcome)
+        Shown::new("sync-write", parameters.measured.threads, &parameters, outcome)
     }
 }

@@ -16,7 +16,7 @@ use crate::random::Distribution;
 use fslab_engine::error::{Context, Error, Result};
 use fslab_engine::guard::Target;
 use fslab_engine::measure::clock::{now_ns, seconds};
-use fslab_engine::measure::{Detail, Measure};
+use fslab_engine::measure::{Detail, Measure, Measured};
 use fslab_engine::operations::delete;
 use fslab_engine::random::{Stream, shuffle};
 use fslab_engine::room::Need;
@@ -158,10 +158,9 @@ pub(crate) fn remove_tree(base: &OwnedFd, directory: &Path, place: &Path) -> Res
     let parameters = delete::Parameters {
         directory: directory.join(beneath(place)),
         keep_root: false,
-        threads: 1,
         order: Order::Depth,
         syncfs: false,
-        measure: Measure { latency: Detail::Off, interval_ns: None },
+        measured: Measured { threads: 1, measure: Measure { latency: Detail::Off, interval_ns: None } },
     };
     let target = Target::beneath(base, &beneath(place), parameters.directory.clone())?;
     delete::run_on(&target, &parameters).map(|_| ())

@@ -4,7 +4,6 @@
 mod totals;
 
 use std::ffi::CStr;
-use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,37 +12,31 @@ use serde::Serialize;
 
 use self::totals::{Counts, Report};
 use crate::attributes::Attributes;
-use crate::document::{Bandwidth, Outcome, path_as_text};
+use crate::document::{Bandwidth, Outcome};
 use crate::error::Result;
 use crate::fast_map::SeenFiles;
-use crate::measure::Measure;
-use crate::measure::phase::{NOTHING, Phase};
+use crate::measure::Measured;
+use crate::measure::phase::NOTHING;
 use crate::measure::recorder::Recorder;
 use crate::measure::syscall::Syscall;
 use crate::memory;
-use crate::walk::{Directory, Entry, Handle, Order, Tree, Tried, Visit, Visitor, walk};
+use crate::walk::{Directory, Entry, Handle, Tree, Tried, Visit, Visitor, Walked, walk};
 
 /// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameters {
-    /// Directory to analyze.
-    #[serde(serialize_with = "path_as_text")]
-    pub directory: PathBuf,
-    /// Number of threads.
-    pub threads: usize,
-    /// Order in which directories are visited.
-    pub order: Order,
-    /// Whether to skip directories on other file systems.
-    pub one_file_system: bool,
+    /// Tree to walk.
+    #[serde(flatten)]
+    pub walked: Walked,
     /// Depth of the directories in `by_directory`: 1 lists the subdirectories of the top directory, 0 lists none.
     pub depth: usize,
     /// Maximum number of rows of each list; 0 for all.
     pub top: usize,
     /// Time from which ages are computed, in seconds since the Unix epoch; `None` for the current time.
     pub now: Option<i64>,
-    /// Measurement options.
+    /// Threads and measurement options.
     #[serde(flatten)]
-    pub measure: Measure,
+    pub measured: Measured,
 }
 
 /// Run the analysis.
@@ -52,11 +45,11 @@ pub struct Parameters {
 /// Fails if the top directory cannot be opened. Files and directories below it that vanish or cannot be accessed are
 /// counted instead.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
-    let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
-    let phase = Phase::new("analyze", parameters.threads, &parameters.measure, Bandwidth::Meaningless)?;
+    let tree = parameters.walked.open()?;
+    let phase = parameters.measured.phase("analyze", Bandwidth::Meaningless)?;
     let shared = Shared::new(parameters);
     let make = |_| Ok(Analyzer { shared: &shared, counts: Counts::default() });
-    let (operation, analyzers, troubles) = walk(&phase, &tree, parameters.order, make, NOTHING)?;
+    let (operation, analyzers, troubles) = walk(&phase, &tree, parameters.walked.order, make, NOTHING)?;
     let mut counts = Counts::default();
     for analyzer in analyzers {
         counts.merge(analyzer.counts);

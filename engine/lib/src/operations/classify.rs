@@ -1,21 +1,20 @@
 //! File classification: determines the kind of each regular file of a tree by its name, its contents, or both.
 
 use std::ffi::CStr;
-use std::path::PathBuf;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::document::{Bandwidth, Outcome, path_as_text};
+use crate::document::{Bandwidth, Outcome};
 use crate::error::Result;
 use crate::kinds::{Kind, SNIFF_BYTES};
-use crate::measure::Measure;
-use crate::measure::phase::{NOTHING, Phase};
+use crate::measure::Measured;
+use crate::measure::phase::NOTHING;
 use crate::measure::recorder::Recorder;
 use crate::measure::syscall::Syscall;
 use crate::sys;
-use crate::walk::{Directory, Entry, FileVisitor, Handle, Order, Tree, Tried, Visit, walk};
+use crate::walk::{Directory, Entry, FileVisitor, Handle, Tried, Visit, Walked, walk};
 
 /// Source from which the kind of a file is determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -34,20 +33,14 @@ pub enum By {
 /// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameters {
-    /// Directory to classify.
-    #[serde(serialize_with = "path_as_text")]
-    pub directory: PathBuf,
+    /// Tree to walk.
+    #[serde(flatten)]
+    pub walked: Walked,
     /// Source from which the kind of a file is determined.
     pub by: By,
-    /// Number of threads.
-    pub threads: usize,
-    /// Order in which directories are visited.
-    pub order: Order,
-    /// Whether to skip directories on other file systems.
-    pub one_file_system: bool,
-    /// Measurement options.
+    /// Threads and measurement options.
     #[serde(flatten)]
-    pub measure: Measure,
+    pub measured: Measured,
 }
 
 /// Run the classification.
@@ -56,10 +49,10 @@ pub struct Parameters {
 /// Fails if the top directory cannot be opened. Files and directories below it that vanish or cannot be accessed are
 /// counted instead.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
-    let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
-    let phase = Phase::new("classify", parameters.threads, &parameters.measure, Bandwidth::Meaningless)?;
+    let tree = parameters.walked.open()?;
+    let phase = parameters.measured.phase("classify", Bandwidth::Meaningless)?;
     let make = |_| Ok(Classifier { by: parameters.by, counts: Counts::default() });
-    let (operation, classifiers, troubles) = walk(&phase, &tree, parameters.order, make, NOTHING)?;
+    let (operation, classifiers, troubles) = walk(&phase, &tree, parameters.walked.order, make, NOTHING)?;
     let mut counts = Counts::default();
     for classifier in classifiers {
         counts.merge(&classifier.counts);

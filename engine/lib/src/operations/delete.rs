@@ -17,10 +17,10 @@ use serde_json::json;
 use crate::document::{Bandwidth, Outcome, path_as_text};
 use crate::error::{Context, Error, Result};
 use crate::guard::Target;
-use crate::measure::phase::{Finish, NOTHING, Phase};
+use crate::measure::phase::{Finish, NOTHING};
 use crate::measure::recorder::Recorder;
 use crate::measure::syscall::Syscall;
-use crate::measure::{Detail, Measure};
+use crate::measure::{Detail, Measure, Measured};
 use crate::sys;
 use crate::walk::{
     Dents, Directory, Entry, FileVisitor, Handle, Node, Order, Tree, Tried, Trouble, Visit, entries, walk,
@@ -38,15 +38,13 @@ pub struct Parameters {
     pub directory: PathBuf,
     /// Whether to keep the directory itself, empty.
     pub keep_root: bool,
-    /// Number of threads.
-    pub threads: usize,
     /// Order in which directories are visited.
     pub order: Order,
     /// Whether to call `syncfs` at the end, within the measured time.
     pub syncfs: bool,
-    /// Measurement options.
+    /// Threads and measurement options.
     #[serde(flatten)]
-    pub measure: Measure,
+    pub measured: Measured,
 }
 
 /// Delete the tree.
@@ -65,7 +63,7 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
 pub fn run_on(target: &Target, parameters: &Parameters) -> Result<Outcome> {
     let path = target.path();
     let tree = Tree::over(target.open()?, path, false)?;
-    let phase = Phase::new("delete", parameters.threads, &parameters.measure, Bandwidth::Meaningless)?;
+    let phase = parameters.measured.phase("delete", Bandwidth::Meaningless)?;
     let mut root = None;
     let finish = |finish: &mut Finish| {
         if !parameters.keep_root {
@@ -95,8 +93,8 @@ pub fn run_on(target: &Target, parameters: &Parameters) -> Result<Outcome> {
 /// Fails as [`run`] does.
 pub fn holds_more_than(limit: u64, directory: &Path) -> Result<bool> {
     let tree = Tree::over(Target::named(directory)?.open()?, directory, false)?;
-    let measure = Measure { latency: Detail::Off, interval_ns: None };
-    let phase = Phase::new("count", 1, &measure, Bandwidth::Meaningless)?;
+    let measured = Measured { threads: 1, measure: Measure { latency: Detail::Off, interval_ns: None } };
+    let phase = measured.phase("count", Bandwidth::Meaningless)?;
     let found = AtomicU64::new(0);
     match walk(&phase, &tree, Order::Depth, |_| Ok(Counter { found: &found, limit }), NOTHING) {
         Err(Error::Cancelled) => Ok(true),

@@ -13,20 +13,18 @@ mod heads;
 mod part;
 mod sets;
 
-use std::path::PathBuf;
-
 use serde::Serialize;
 
 use self::collect::Collector;
 use self::heads::Heads;
 use self::sets::Scanned;
 pub use self::sets::{DuplicateSet, SetSummary};
-use crate::document::{Bandwidth, Outcome, path_as_text};
+use crate::document::{Bandwidth, Outcome};
 use crate::error::Result;
-use crate::measure::Measure;
-use crate::measure::phase::{NOTHING, Phase};
+use crate::measure::Measured;
+use crate::measure::phase::NOTHING;
 use crate::measure::whole::Whole;
-use crate::walk::{Order, Tree, walk};
+use crate::walk::{Walked, walk};
 
 /// Bytes read from a file at a time in a comparison. The two buffers of a thread fit into the L2 cache.
 const PIECE: usize = 64 << 10;
@@ -46,24 +44,18 @@ pub enum Hash {
 /// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameters {
-    /// Directory to search.
-    #[serde(serialize_with = "path_as_text")]
-    pub directory: PathBuf,
+    /// Tree to walk.
+    #[serde(flatten)]
+    pub walked: Walked,
     /// Minimum file size in bytes. Empty files are never compared: 0 has the same effect as 1.
     pub minimum_bytes: u64,
     /// Algorithm of the full hashes.
     pub hash: Hash,
     /// Maximum number of sets to list, in descending order of redundant bytes.
     pub list: usize,
-    /// Number of threads.
-    pub threads: usize,
-    /// Order in which directories are visited.
-    pub order: Order,
-    /// Whether to skip directories on other file systems.
-    pub one_file_system: bool,
-    /// Measurement options.
+    /// Threads and measurement options.
     #[serde(flatten)]
-    pub measure: Measure,
+    pub measured: Measured,
 }
 
 /// Run the duplicate search.
@@ -72,13 +64,13 @@ pub struct Parameters {
 /// Fails if the top directory cannot be opened. Files and directories below it that vanish or cannot be accessed are
 /// counted instead.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
-    let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
+    let tree = parameters.walked.open()?;
     let whole = Whole::begin();
-    let phase = |name, bandwidth| Phase::new(name, parameters.threads, &parameters.measure, bandwidth);
+    let phase = |name, bandwidth| parameters.measured.phase(name, bandwidth);
     let shared = collect::Shared::new(parameters.minimum_bytes);
     let make = |_| Ok(Collector::new(&shared));
     let (walked, collectors, mut troubles) =
-        walk(&phase("walk", Bandwidth::Meaningless)?, &tree, parameters.order, make, NOTHING)?;
+        walk(&phase("walk", Bandwidth::Meaningless)?, &tree, parameters.walked.order, make, NOTHING)?;
     let parts = collectors.into_iter().map(Collector::into_parts).collect();
     let mut files = collect::Files::new(tree, parts, shared)?;
     let scanned_bytes = files.bytes();
@@ -102,13 +94,16 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::PathBuf;
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::measure::Detail;
     use crate::measure::clock::fake;
+    use crate::measure::phase::Phase;
     use crate::measure::recorder::Recorder;
     use crate::measure::syscall::Syscall;
+    use crate::measure::{Detail, Measure};
+    use crate::walk::{Order, Tree};
 
     const MEASURE: Measure = Measure { latency: Detail::Syscalls, interval_ns: None };
 

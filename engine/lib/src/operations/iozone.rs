@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 
 use crate::document::{Bandwidth, Operation, Outcome, path_as_text};
 use crate::error::{Context, Error, Result};
-use crate::measure::Measure;
+use crate::measure::Measured;
 use crate::measure::clock::seconds;
-use crate::measure::phase::{NOTHING, Phase};
+use crate::measure::phase::NOTHING;
 use crate::measure::recorder::Recorder;
 use crate::memory;
 use crate::room::{self, Need};
@@ -82,8 +82,6 @@ pub struct Parameters {
     pub sizes_bytes: Vec<u64>,
     /// Record lengths in bytes. Each file size is tested with all record lengths that do not exceed it.
     pub records_bytes: Vec<u64>,
-    /// Number of threads. Each has its own file.
-    pub threads: usize,
     /// How often the tests of a point are repeated, at most. Each round has files of its own.
     pub rounds: u32,
     /// Seconds after which a test has taken long enough: no round follows once each test has taken them in total.
@@ -102,9 +100,9 @@ pub struct Parameters {
     pub keep: bool,
     /// Seed of the random order.
     pub seed: u64,
-    /// Measurement options.
+    /// Threads and measurement options.
     #[serde(flatten)]
-    pub measure: Measure,
+    pub measured: Measured,
 }
 
 /// A file size and a record length, both in bytes.
@@ -137,7 +135,8 @@ impl Parameters {
     }
 
     fn shape(&self) -> Shape {
-        let (files, threads) = (self.threads as u64 * u64::from(self.rounds), self.threads);
+        let threads = self.measured.threads;
+        let files = threads as u64 * u64::from(self.rounds);
         Shape { files, directories: 1, threads, order: FileOrder::Created, seed: self.seed }
     }
 
@@ -148,7 +147,7 @@ impl Parameters {
         let largest = points.iter().map(|point| point.size).max().unwrap_or(0);
         let longest = points.iter().map(|point| point.record).max().unwrap_or(0);
         let of_each = longest.saturating_add(self.purge_bytes) as u64;
-        let memory = of_each.saturating_mul(self.threads as u64);
+        let memory = of_each.saturating_mul(self.measured.threads as u64);
         memory::need("the buffers of all threads", memory)?;
         let mut need = Need { entries: 2, memory, ..Need::default() };
         need.files(self.shape().files, largest);
@@ -210,7 +209,7 @@ fn run_point(
     for round in 0..parameters.rounds {
         let files = Files { set, round };
         for (&test, total) in parameters.tests.iter().zip(&mut totals) {
-            let phase = Phase::new(test.name(), parameters.threads, &parameters.measure, Bandwidth::Counted)?;
+            let phase = parameters.measured.phase(test.name(), Bandwidth::Counted)?;
             let bench = Bench::new(parameters, test, point, &kit);
             let prepare = |worker| bench.prepare(files, worker);
             let work = |_, ready: Ready<'_>, recorder: &mut Recorder<'_>| bench.work(ready, recorder);
@@ -225,7 +224,7 @@ fn run_point(
         if round + 1 == parameters.rounds || parameters.enough_seconds.is_some_and(is_enough) {
             break;
         }
-        files.leave_the_cache(parameters.threads)?;
+        files.leave_the_cache(parameters.measured.threads)?;
         // The pages of these files are in the CPU cache, unless it is purged. The new buffer takes them, before the old
         // one is freed.
         if parameters.purge_bytes == 0 {

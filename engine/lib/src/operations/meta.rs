@@ -9,8 +9,8 @@ use serde::Serialize;
 pub use self::steps::Step;
 use crate::document::{Bandwidth, Operation, Outcome, path_as_text};
 use crate::error::{Context, Error, Result};
-use crate::measure::Measure;
-use crate::measure::phase::{Finish, Phase};
+use crate::measure::Measured;
+use crate::measure::phase::Finish;
 use crate::measure::recorder::Recorder;
 use crate::room::{self, Need};
 use crate::sys;
@@ -30,8 +30,6 @@ pub struct Parameters {
     pub files: u64,
     /// Number of directories.
     pub directories: u64,
-    /// Number of threads. Each has its own contiguous share of the files.
-    pub threads: usize,
     /// Order in which each thread processes its files. Create always uses ascending order.
     pub order: FileOrder,
     /// Steps to run, in this order.
@@ -40,14 +38,14 @@ pub struct Parameters {
     pub syncfs: bool,
     /// Seed of a random order.
     pub seed: u64,
-    /// Measurement options.
+    /// Threads and measurement options.
     #[serde(flatten)]
-    pub measure: Measure,
+    pub measured: Measured,
 }
 
 impl Parameters {
     fn shape(&self, step: Step) -> Shape {
-        let Self { files, directories, threads, seed, .. } = *self;
+        let Self { files, directories, seed, measured: Measured { threads, .. }, .. } = *self;
         let order = if step == Step::Create { FileOrder::Created } else { self.order };
         Shape { files, directories, threads, order, seed }
     }
@@ -90,7 +88,7 @@ fn check_room(parameters: &Parameters) -> Result<()> {
 }
 
 fn run_step(parameters: &Parameters, set: &WorkSet, step: Step) -> Result<Operation> {
-    let phase = Phase::new(step.name(), parameters.threads, &parameters.measure, Bandwidth::Meaningless)?;
+    let phase = parameters.measured.phase(step.name(), Bandwidth::Meaningless)?;
     let sync = (parameters.syncfs && step.changes_the_file_system())
         .then_some(|finish: &mut Finish| finish.sync(|| set.sync()));
     let prepare = |worker| Ok((worker, set.files_of(worker)?, Dents::default()));

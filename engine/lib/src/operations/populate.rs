@@ -21,8 +21,8 @@ pub use self::spec::{Class, Planted, Spec};
 use crate::document::{Bandwidth, Outcome, Warning, path_as_text};
 use crate::error::{Context, Error, Result};
 use crate::guard::Target;
-use crate::measure::Measure;
-use crate::measure::phase::{Finish, Phase};
+use crate::measure::Measured;
+use crate::measure::phase::Finish;
 use crate::measure::recorder::Recorder;
 use crate::measure::share::Share;
 use crate::measure::syscall::Syscall;
@@ -39,13 +39,11 @@ pub struct Parameters {
     pub directory: PathBuf,
     /// Specification of the data set.
     pub spec: Spec,
-    /// Number of threads.
-    pub threads: usize,
     /// Whether to call `syncfs` at the end, within the measured time.
     pub syncfs: bool,
-    /// Measurement options.
+    /// Threads and measurement options.
     #[serde(flatten)]
-    pub measure: Measure,
+    pub measured: Measured,
 }
 
 /// Create the tree. The answer is the manifest.
@@ -58,11 +56,11 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let path = &parameters.directory;
     let plan = Plan::new(&parameters.spec)?;
     let root = Target::named(path)?.make_or_open_empty()?;
-    room::check(&root, path, &plan.need(parameters.threads as u64 * PIECE as u64))?;
+    room::check(&root, path, &plan.need(parameters.measured.threads as u64 * PIECE as u64))?;
     let privileged = rustix::process::geteuid().is_root();
     let owners = parameters.spec.owners > 0 && privileged;
     let maker = Maker { path, root: &root, plan: &plan, contents: Contents::new(&plan)?, owners };
-    let phase = Phase::new("populate", parameters.threads, &parameters.measure, Bandwidth::Counted)?;
+    let phase = parameters.measured.phase("populate", Bandwidth::Counted)?;
     let share = Share::new(usize::try_from(plan.directories()).unwrap_or(usize::MAX), 1);
     let prepare = |_| memory::zeroed(PIECE);
     let work = |_, mut buffer: Vec<u8>, recorder: &mut Recorder<'_>| {

@@ -6,7 +6,6 @@ mod pattern;
 mod scan;
 
 use std::ffi::CStr;
-use std::path::PathBuf;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use serde::Serialize;
@@ -15,22 +14,22 @@ use serde_json::{Value, json};
 pub use self::pattern::Pattern;
 use self::scan::{Scanner, Window};
 use crate::attributes::Attributes;
-use crate::document::{Bandwidth, Outcome, path_as_text};
+use crate::document::{Bandwidth, Outcome};
 use crate::error::{Error, Result};
-use crate::measure::Measure;
-use crate::measure::phase::{NOTHING, Phase};
+use crate::measure::Measured;
+use crate::measure::phase::NOTHING;
 use crate::measure::recorder::Recorder;
 use crate::measure::syscall::Syscall;
 use crate::sys;
-use crate::walk::{Directory, Entry, FileVisitor, Order, Tree, Tried, Visit, walk};
+use crate::walk::{Directory, Entry, FileVisitor, Tried, Visit, Walked, walk};
 use crate::{memory, names};
 
 /// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameters {
-    /// Directory to search.
-    #[serde(serialize_with = "path_as_text")]
-    pub directory: PathBuf,
+    /// Tree to walk.
+    #[serde(flatten)]
+    pub walked: Walked,
     /// Pattern to search for.
     pub pattern: String,
     /// Whether the pattern is a regular expression.
@@ -42,15 +41,9 @@ pub struct Parameters {
     /// Size of the read buffer in bytes, at least 4096. A read may be longer, by the unused space for an incomplete
     /// line.
     pub buffer_bytes: usize,
-    /// Number of threads.
-    pub threads: usize,
-    /// Order in which directories are visited.
-    pub order: Order,
-    /// Whether to skip directories on other file systems.
-    pub one_file_system: bool,
-    /// Measurement options.
+    /// Threads and measurement options.
     #[serde(flatten)]
-    pub measure: Measure,
+    pub measured: Measured,
 }
 
 /// Run the search.
@@ -63,14 +56,14 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
         return Err(Error::Invalid("the buffer must be at least 4 KiB".into()));
     }
     let pattern = Pattern::new(&parameters.pattern, parameters.regex, parameters.ignore_case)?;
-    let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
+    let tree = parameters.walked.open()?;
     memory::need(
         "the buffers of all threads",
-        (parameters.buffer_bytes as u64).saturating_mul(parameters.threads as u64),
+        (parameters.buffer_bytes as u64).saturating_mul(parameters.measured.threads as u64),
     )?;
-    let phase = Phase::new("search", parameters.threads, &parameters.measure, Bandwidth::Counted)?;
+    let phase = parameters.measured.phase("search", Bandwidth::Counted)?;
     let make = |_| Searcher::new(&pattern, parameters);
-    let (operation, searchers, troubles) = walk(&phase, &tree, parameters.order, make, NOTHING)?;
+    let (operation, searchers, troubles) = walk(&phase, &tree, parameters.walked.order, make, NOTHING)?;
     let mut found = Found::default();
     for searcher in searchers {
         found.merge(searcher.found)?;

@@ -11,8 +11,8 @@ use serde::Serialize;
 use crate::contents::{BLOCK, Contents};
 use crate::document::{Bandwidth, Operation, Outcome, path_as_text};
 use crate::error::{Context, Error, Result};
-use crate::measure::Measure;
-use crate::measure::phase::{Finish, Phase};
+use crate::measure::Measured;
+use crate::measure::phase::Finish;
 use crate::measure::recorder::Recorder;
 use crate::measure::syscall::Syscall;
 use crate::random::mix;
@@ -85,8 +85,6 @@ pub struct Parameters {
     pub directories: u64,
     /// Order in which each thread processes its files. Create always uses ascending order.
     pub order: FileOrder,
-    /// Number of threads. Each has its own contiguous share of the files.
-    pub threads: usize,
     /// Whether to call `fsync` on each file before it is closed.
     pub fsync: bool,
     /// Whether to call `syncfs` after create and delete, within the measured time.
@@ -95,14 +93,14 @@ pub struct Parameters {
     pub operations: Vec<Step>,
     /// Seed of the contents, the sizes and a random order.
     pub seed: u64,
-    /// Measurement options.
+    /// Threads and measurement options.
     #[serde(flatten)]
-    pub measure: Measure,
+    pub measured: Measured,
 }
 
 impl Parameters {
     fn shape(&self, step: Step) -> Shape {
-        let Self { files, directories, threads, seed, .. } = *self;
+        let Self { files, directories, seed, measured: Measured { threads, .. }, .. } = *self;
         let order = if step == Step::Create { FileOrder::Created } else { self.order };
         Shape { files, directories, threads, order, seed }
     }
@@ -144,7 +142,7 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
 }
 
 fn run_step(parameters: &Parameters, set: &WorkSet, step: Step) -> Result<Operation> {
-    let phase = Phase::new(step.name(), parameters.threads, &parameters.measure, step.bandwidth())?;
+    let phase = parameters.measured.phase(step.name(), step.bandwidth())?;
     let sync = (parameters.syncfs && step.changes_the_file_system())
         .then_some(|finish: &mut Finish| finish.sync(|| set.sync()));
     let contents = Contents::new(parameters.seed);
@@ -164,7 +162,7 @@ fn run_step(parameters: &Parameters, set: &WorkSet, step: Step) -> Result<Operat
 fn check_room(parameters: &Parameters) -> Result<()> {
     parameters.shape(Step::Create).check()?;
     let directory = sys::open_root(&parameters.directory).context("open", || &parameters.directory)?;
-    let memory = (piece_of(parameters) as u64).saturating_mul(parameters.threads as u64);
+    let memory = (piece_of(parameters) as u64).saturating_mul(parameters.measured.threads as u64);
     let mut need = Need { entries: parameters.directories, memory, ..Need::default() };
     need.files(
         parameters.files,

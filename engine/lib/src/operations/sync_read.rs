@@ -1,7 +1,6 @@
 //! Reading of every file of a tree to its end, as the source of a synchronisation does.
 
 use std::ffi::CStr;
-use std::path::PathBuf;
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{Advice, FileType, Mode, OFlags};
@@ -12,15 +11,15 @@ use serde_json::json;
 use crate::attributes::Attributes;
 use crate::buffer::AlignedBuffer;
 use crate::direct;
-use crate::document::{Bandwidth, Outcome, Warning, path_as_text};
+use crate::document::{Bandwidth, Outcome, Warning};
 use crate::error::{Error, Result};
-use crate::measure::Measure;
-use crate::measure::phase::{NOTHING, Phase};
+use crate::measure::Measured;
+use crate::measure::phase::NOTHING;
 use crate::measure::recorder::Recorder;
 use crate::measure::syscall::Syscall;
 use crate::memory;
 use crate::sys;
-use crate::walk::{Directory, Entry, FileVisitor, Handle, Order, Tree, Tried, Trouble, Visit, walk};
+use crate::walk::{Directory, Entry, FileVisitor, Handle, Tried, Trouble, Visit, Walked, walk};
 
 /// Advice to the kernel about the reads that follow (`posix_fadvise`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -40,24 +39,18 @@ pub enum Advise {
 /// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameters {
-    /// Directory to read.
-    #[serde(serialize_with = "path_as_text")]
-    pub directory: PathBuf,
-    /// Number of threads.
-    pub threads: usize,
-    /// Order in which directories are visited.
-    pub order: Order,
-    /// Whether to skip directories on other file systems.
-    pub one_file_system: bool,
+    /// Tree to walk.
+    #[serde(flatten)]
+    pub walked: Walked,
     /// Maximum number of bytes per read.
     pub buffer_bytes: usize,
     /// Whether to bypass the page cache (`O_DIRECT`).
     pub direct: bool,
     /// Advice to the kernel, if any.
     pub advise: Option<Advise>,
-    /// Measurement options.
+    /// Threads and measurement options.
     #[serde(flatten)]
-    pub measure: Measure,
+    pub measured: Measured,
 }
 
 /// Read all regular files.
@@ -69,14 +62,14 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     if parameters.buffer_bytes == 0 {
         return Err(Error::Invalid("the buffer must not be empty".into()));
     }
-    let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
+    let tree = parameters.walked.open()?;
     memory::need(
         "the buffers of all threads",
-        (parameters.buffer_bytes as u64).saturating_mul(parameters.threads as u64),
+        (parameters.buffer_bytes as u64).saturating_mul(parameters.measured.threads as u64),
     )?;
-    let phase = Phase::new("sync-read", parameters.threads, &parameters.measure, Bandwidth::Counted)?;
+    let phase = parameters.measured.phase("sync-read", Bandwidth::Counted)?;
     let make = |_| Reader::new(parameters);
-    let (operation, readers, troubles) = walk(&phase, &tree, parameters.order, make, NOTHING)?;
+    let (operation, readers, troubles) = walk(&phase, &tree, parameters.walked.order, make, NOTHING)?;
     let buffered: u64 = readers.iter().map(|reader| reader.buffered).sum();
     let answer = json!({ "files": operation.count, "bytes": operation.bytes, "troubles": &troubles });
     let warnings = troubles.warning().into_iter().chain(not_direct(buffered)).collect();

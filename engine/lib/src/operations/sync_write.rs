@@ -23,8 +23,8 @@ use self::mirror::Mirror;
 use crate::attributes::Attributes;
 use crate::document::{Bandwidth, Outcome, path_as_text};
 use crate::error::{Error, Result};
-use crate::measure::Measure;
-use crate::measure::phase::{Finish, Phase};
+use crate::measure::Measured;
+use crate::measure::phase::Finish;
 use crate::measure::recorder::Recorder;
 use crate::measure::syscall::Syscall;
 use crate::walk::{Directory, Entry, Handle, Node, Order, Tree, Tried, Visit, Visitor, walk};
@@ -70,8 +70,6 @@ pub struct Parameters {
     /// Destination: it is created, or exists and is empty.
     #[serde(serialize_with = "path_as_text")]
     pub destination: PathBuf,
-    /// Number of threads.
-    pub threads: usize,
     /// Order in which directories are visited.
     pub order: Order,
     /// Whether to skip directories on other file systems.
@@ -82,9 +80,9 @@ pub struct Parameters {
     pub method: Method,
     /// System calls that make the copy durable.
     pub sync: Sync,
-    /// Measurement options.
+    /// Threads and measurement options.
     #[serde(flatten)]
-    pub measure: Measure,
+    pub measured: Measured,
 }
 
 /// Copy the tree.
@@ -99,9 +97,9 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     }
     let tree = Tree::open(&parameters.source, !parameters.one_file_system)?;
     let mirror = Mirror::make(parameters, &tree)?;
-    let buffers = (parameters.buffer_bytes as u64).saturating_mul(parameters.threads as u64);
+    let buffers = (parameters.buffer_bytes as u64).saturating_mul(parameters.measured.threads as u64);
     memory::need("the buffers of all threads", buffers)?;
-    let phase = Phase::new("sync-write", parameters.threads, &parameters.measure, Bandwidth::Counted)?;
+    let phase = parameters.measured.phase("sync-write", Bandwidth::Counted)?;
     let make = |_| {
         let copier = Copier::new(parameters)?;
         Ok(Writer { mirror: &mirror, copier, counts: Counts::default() })

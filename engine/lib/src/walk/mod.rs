@@ -11,6 +11,7 @@ mod troubles;
 mod worker;
 
 use std::ffi::CStr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::fs::FileType;
@@ -20,7 +21,7 @@ pub use dents::{Dents, Entry, entries};
 pub use node::{Handle, Node, Tree};
 pub use troubles::{Tried, Trouble, Troubles, Visit};
 
-use crate::document::Operation;
+use crate::document::{Operation, path_as_text};
 use crate::error::Result;
 use crate::measure::phase::{Finish, Phase};
 use crate::measure::recorder::Recorder;
@@ -37,6 +38,29 @@ pub enum Order {
     Depth,
     /// The directory found first.
     Breadth,
+}
+
+/// A tree to walk.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct Walked {
+    /// Top directory of the tree.
+    #[serde(serialize_with = "path_as_text")]
+    #[cfg_attr(feature = "clap", arg(value_name = "DIR"))]
+    pub directory: PathBuf,
+    /// Which directory is visited next: the one found last (depth) or first (breadth).
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub order: Order,
+    /// Skip directories on other file systems.
+    #[cfg_attr(feature = "clap", arg(long, short = 'x'))]
+    pub one_file_system: bool,
+}
+
+impl Walked {
+    /// Open the top directory.
+    pub fn open(&self) -> Result<Tree> {
+        Tree::open(&self.directory, !self.one_file_system)
+    }
 }
 
 /// The directory of the visited entry.

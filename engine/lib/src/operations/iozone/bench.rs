@@ -35,8 +35,9 @@ pub(super) struct Kit {
 
 impl Kit {
     pub(super) fn new(parameters: &Parameters, point: Point) -> Result<Self> {
-        let buffers = (0..parameters.threads).map(|_| Ok(Mutex::new(filled(point.record)?)));
-        let purges = (0..parameters.threads).map(|_| Ok(Mutex::new(memory::zeroed(parameters.purge_bytes)?)));
+        let workers = 0..parameters.measured.threads;
+        let buffers = workers.clone().map(|_| Ok(Mutex::new(filled(point.record)?)));
+        let purges = workers.map(|_| Ok(Mutex::new(memory::zeroed(parameters.purge_bytes)?)));
         Ok(Self {
             buffers: buffers.collect::<Result<_>>()?,
             purges: purges.collect::<Result<_>>()?,
