@@ -1,6 +1,5 @@
-//! The commands, one per file: each converts its options to the parameters of an operation and runs it.
+//! The commands. The options of most are the parameters of their operation; the others add options in a file each.
 
-mod analyze;
 mod classify;
 mod delete;
 mod duplicates;
@@ -17,6 +16,7 @@ use clap::Subcommand;
 use fslab_engine::VERSION;
 use fslab_engine::document::{Document, Outcome, PROTOCOL};
 use fslab_engine::measure::clock;
+use fslab_engine::operations::analyze;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -25,7 +25,11 @@ use crate::table;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Populate(populate::Arguments),
-    Analyze(analyze::Arguments),
+    /// Sum up the files of a tree by directory, extension, age and owner
+    ///
+    /// Allocated bytes are those of files, links and directories, as `du` counts them. A file with several
+    /// names is counted once. Apparent bytes are the sizes of regular files.
+    Analyze(analyze::Parameters),
     Classify(classify::Arguments),
     Duplicates(duplicates::Arguments),
     Search(search::Arguments),
@@ -42,7 +46,7 @@ impl Command {
     pub(crate) fn run(&self) -> anyhow::Result<Shown> {
         match self {
             Self::Populate(arguments) => arguments.run(),
-            Self::Analyze(arguments) => arguments.run(),
+            Self::Analyze(it) => Shown::new("analyze", it.measured.threads, it, analyze::run(it)?),
             Self::Classify(arguments) => arguments.run(),
             Self::Duplicates(arguments) => arguments.run(),
             Self::Search(arguments) => arguments.run(),

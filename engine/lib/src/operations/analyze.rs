@@ -24,18 +24,24 @@ use crate::walk::{Directory, Entry, Handle, Tree, Tried, Visit, Visitor, Walked,
 
 /// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct Parameters {
     /// Tree to walk.
     #[serde(flatten)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub walked: Walked,
-    /// Depth of the directories in `by_directory`: 1 lists the subdirectories of the top directory, 0 lists none.
+    /// Report directories separately down to this depth.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 1))]
     pub depth: usize,
-    /// Maximum number of rows of each list; 0 for all.
+    /// Maximum number of lines of each list; 0: all.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 20))]
     pub top: usize,
-    /// Time from which ages are computed, in seconds since the Unix epoch; `None` for the current time.
+    /// Compute ages relative to this time, in seconds since 1970; default: now.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SECONDS"))]
     pub now: Option<i64>,
     /// Threads and measurement options.
     #[serde(flatten)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub measured: Measured,
 }
 
