@@ -1,6 +1,5 @@
 //! The commands. The options of most are the parameters of their operation; the others add options in a file each.
 
-mod classify;
 mod delete;
 mod duplicates;
 mod iozone;
@@ -16,7 +15,7 @@ use clap::Subcommand;
 use fslab_engine::VERSION;
 use fslab_engine::document::{Document, Outcome, PROTOCOL};
 use fslab_engine::measure::clock;
-use fslab_engine::operations::analyze;
+use fslab_engine::operations::{analyze, classify};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -30,7 +29,8 @@ pub(crate) enum Command {
     /// Allocated bytes are those of files, links and directories, as `du` counts them. A file with several
     /// names is counted once. Apparent bytes are the sizes of regular files.
     Analyze(analyze::Parameters),
-    Classify(classify::Arguments),
+    /// Determine the type of each file of a tree: text, image, archive, executable, …
+    Classify(classify::Parameters),
     Duplicates(duplicates::Arguments),
     Search(search::Arguments),
     SyncRead(sync_read::Arguments),
@@ -47,7 +47,7 @@ impl Command {
         match self {
             Self::Populate(arguments) => arguments.run(),
             Self::Analyze(it) => Shown::new("analyze", it.measured.threads, it, analyze::run(it)?),
-            Self::Classify(arguments) => arguments.run(),
+            Self::Classify(it) => Shown::new("classify", it.measured.threads, it, classify::run(it)?),
             Self::Duplicates(arguments) => arguments.run(),
             Self::Search(arguments) => arguments.run(),
             Self::SyncRead(arguments) => arguments.run(),

@@ -32,14 +32,18 @@ pub enum By {
 
 /// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct Parameters {
     /// Tree to walk.
     #[serde(flatten)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub walked: Walked,
-    /// Source from which the kind of a file is determined.
+    /// What determines the type.
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub by: By,
     /// Threads and measurement options.
     #[serde(flatten)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub measured: Measured,
 }
 
