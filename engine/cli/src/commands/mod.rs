@@ -1,7 +1,6 @@
 //! The commands. The options of most are the parameters of their operation; the others add options in a file each.
 
 mod delete;
-mod duplicates;
 mod iozone;
 mod meta;
 mod populate;
@@ -15,7 +14,7 @@ use clap::Subcommand;
 use fslab_engine::VERSION;
 use fslab_engine::document::{Document, Outcome, PROTOCOL};
 use fslab_engine::measure::clock;
-use fslab_engine::operations::{analyze, classify};
+use fslab_engine::operations::{analyze, classify, duplicates};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -31,7 +30,11 @@ pub(crate) enum Command {
     Analyze(analyze::Parameters),
     /// Determine the type of each file of a tree: text, image, archive, executable, …
     Classify(classify::Parameters),
-    Duplicates(duplicates::Arguments),
+    /// Find sets of files with the same contents
+    ///
+    /// Files of the same size are compared by their first and last 4 KiB, then byte by byte; files up to 16 KiB
+    /// by a BLAKE3 hash of their contents. Several names (hard links) of one file are not duplicates.
+    Duplicates(duplicates::Parameters),
     Search(search::Arguments),
     SyncRead(sync_read::Arguments),
     SyncWrite(sync_write::Arguments),
@@ -48,7 +51,7 @@ impl Command {
             Self::Populate(arguments) => arguments.run(),
             Self::Analyze(it) => Shown::new("analyze", it.measured.threads, it, analyze::run(it)?),
             Self::Classify(it) => Shown::new("classify", it.measured.threads, it, classify::run(it)?),
-            Self::Duplicates(arguments) => arguments.run(),
+            Self::Duplicates(it) => Shown::new("duplicates", it.measured.threads, it, duplicates::run(it)?),
             Self::Search(arguments) => arguments.run(),
             Self::SyncRead(arguments) => arguments.run(),
             Self::SyncWrite(arguments) => arguments.run(),

@@ -43,18 +43,28 @@ pub enum Hash {
 
 /// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct Parameters {
     /// Tree to walk.
     #[serde(flatten)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub walked: Walked,
-    /// Minimum file size in bytes. Empty files are never compared: 0 has the same effect as 1.
+    /// Skip files that are smaller.
+    // Empty files are never compared: 0 has the same effect as 1.
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "minimum", value_name = "SIZE", default_value = "1", value_parser = crate::units::parse_size)
+    )]
     pub minimum_bytes: u64,
-    /// Algorithm of the full hashes.
+    /// Hash of whole files, used where files of the same size, beginning and end differ.
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub hash: Hash,
-    /// Maximum number of sets to list, in descending order of redundant bytes.
+    /// Maximum number of sets to list, those with the most redundant bytes first.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 0))]
     pub list: usize,
     /// Threads and measurement options.
     #[serde(flatten)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub measured: Measured,
 }
 
