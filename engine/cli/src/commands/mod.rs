@@ -4,7 +4,6 @@ mod delete;
 mod iozone;
 mod meta;
 mod populate;
-mod search;
 mod small_files;
 mod sync_read;
 mod sync_write;
@@ -14,7 +13,7 @@ use clap::Subcommand;
 use fslab_engine::VERSION;
 use fslab_engine::document::{Document, Outcome, PROTOCOL};
 use fslab_engine::measure::clock;
-use fslab_engine::operations::{analyze, classify, duplicates};
+use fslab_engine::operations::{analyze, classify, duplicates, search};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -35,7 +34,11 @@ pub(crate) enum Command {
     /// Files of the same size are compared by their first and last 4 KiB, then byte by byte; files up to 16 KiB
     /// by a BLAKE3 hash of their contents. Several names (hard links) of one file are not duplicates.
     Duplicates(duplicates::Parameters),
-    Search(search::Arguments),
+    /// Find the files that contain a pattern, and count the matching lines
+    ///
+    /// Every regular file is searched as bytes: binary files are searched too, and no ignore rules apply. The
+    /// counts are those of `rg --no-unicode -uuu -a -c`.
+    Search(search::Parameters),
     SyncRead(sync_read::Arguments),
     SyncWrite(sync_write::Arguments),
     Delete(delete::Arguments),
@@ -52,7 +55,7 @@ impl Command {
             Self::Analyze(it) => Shown::new("analyze", it.measured.threads, it, analyze::run(it)?),
             Self::Classify(it) => Shown::new("classify", it.measured.threads, it, classify::run(it)?),
             Self::Duplicates(it) => Shown::new("duplicates", it.measured.threads, it, duplicates::run(it)?),
-            Self::Search(arguments) => arguments.run(),
+            Self::Search(it) => Shown::new("search", it.measured.threads, it, search::run(it)?),
             Self::SyncRead(arguments) => arguments.run(),
             Self::SyncWrite(arguments) => arguments.run(),
             Self::Delete(arguments) => arguments.run(),

@@ -26,23 +26,35 @@ use crate::{memory, names};
 
 /// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct Parameters {
     /// Tree to walk.
     #[serde(flatten)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub walked: Walked,
-    /// Pattern to search for.
+    /// Text to search for.
+    #[cfg_attr(feature = "clap", arg(long, short, value_name = "TEXT", allow_hyphen_values = true))]
     pub pattern: String,
-    /// Whether the pattern is a regular expression.
+    /// The pattern is a regular expression over bytes; ^ and $ are the start and end of a line.
+    #[cfg_attr(feature = "clap", arg(long, short = 'E'))]
     pub regex: bool,
-    /// Whether to ignore the case of ASCII letters.
+    /// Ignore the case of ASCII letters.
+    #[cfg_attr(feature = "clap", arg(long, short))]
     pub ignore_case: bool,
-    /// Maximum number of matching files to list; 0 for none.
+    /// Maximum number of matching files to list.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 0))]
     pub list: usize,
-    /// Size of the read buffer in bytes, at least 4096. A read may be longer, by the unused space for an incomplete
-    /// line.
+    /// Size of a read, at least 4k.
+    // A read may be longer, by the unused space for an incomplete line.
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "buffer", value_name = "SIZE", default_value = "256k",
+            value_parser = crate::units::parse_length)
+    )]
     pub buffer_bytes: usize,
     /// Threads and measurement options.
     #[serde(flatten)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub measured: Measured,
 }
 
