@@ -5,7 +5,6 @@ mod iozone;
 mod meta;
 mod populate;
 mod small_files;
-mod sync_read;
 mod sync_write;
 mod wml;
 
@@ -13,7 +12,7 @@ use clap::Subcommand;
 use fslab_engine::VERSION;
 use fslab_engine::document::{Document, Outcome, PROTOCOL};
 use fslab_engine::measure::clock;
-use fslab_engine::operations::{analyze, classify, duplicates, search};
+use fslab_engine::operations::{analyze, classify, duplicates, search, sync_read};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -39,7 +38,8 @@ pub(crate) enum Command {
     /// Every regular file is searched as bytes: binary files are searched too, and no ignore rules apply. The
     /// counts are those of `rg --no-unicode -uuu -a -c`.
     Search(search::Parameters),
-    SyncRead(sync_read::Arguments),
+    /// Read every file of a tree to its end
+    SyncRead(sync_read::Parameters),
     SyncWrite(sync_write::Arguments),
     Delete(delete::Arguments),
     SmallFiles(small_files::Arguments),
@@ -56,7 +56,7 @@ impl Command {
             Self::Classify(it) => Shown::new("classify", it.measured.threads, it, classify::run(it)?),
             Self::Duplicates(it) => Shown::new("duplicates", it.measured.threads, it, duplicates::run(it)?),
             Self::Search(it) => Shown::new("search", it.measured.threads, it, search::run(it)?),
-            Self::SyncRead(arguments) => arguments.run(),
+            Self::SyncRead(it) => Shown::new("sync-read", it.measured.threads, it, sync_read::run(it)?),
             Self::SyncWrite(arguments) => arguments.run(),
             Self::Delete(arguments) => arguments.run(),
             Self::SmallFiles(arguments) => arguments.run(),

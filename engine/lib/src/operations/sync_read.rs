@@ -38,18 +38,28 @@ pub enum Advise {
 
 /// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct Parameters {
     /// Tree to walk.
     #[serde(flatten)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub walked: Walked,
-    /// Maximum number of bytes per read.
+    /// Size of a read.
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "buffer", value_name = "SIZE", default_value = "256k",
+            value_parser = crate::units::parse_length)
+    )]
     pub buffer_bytes: usize,
-    /// Whether to bypass the page cache (`O_DIRECT`).
+    /// Bypass the page cache (`O_DIRECT`).
+    #[cfg_attr(feature = "clap", arg(long))]
     pub direct: bool,
-    /// Advice to the kernel, if any.
+    /// Announce the access pattern with `posix_fadvise`; default: none.
+    #[cfg_attr(feature = "clap", arg(long = "fadvise", value_enum, value_name = "ADVICE"))]
     pub advise: Option<Advise>,
     /// Threads and measurement options.
     #[serde(flatten)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub measured: Measured,
 }
 
