@@ -5,14 +5,13 @@ mod iozone;
 mod meta;
 mod populate;
 mod small_files;
-mod sync_write;
 mod wml;
 
 use clap::Subcommand;
 use fslab_engine::VERSION;
 use fslab_engine::document::{Document, Outcome, PROTOCOL};
 use fslab_engine::measure::clock;
-use fslab_engine::operations::{analyze, classify, duplicates, search, sync_read};
+use fslab_engine::operations::{analyze, classify, duplicates, search, sync_read, sync_write};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -40,7 +39,16 @@ pub(crate) enum Command {
     Search(search::Parameters),
     /// Read every file of a tree to its end
     SyncRead(sync_read::Parameters),
-    SyncWrite(sync_write::Arguments),
+    /// Mirror a tree: create and write every file, set times and permissions
+    ///
+    /// Symbolic links and hard links are copied as links. Owners are kept if run as root. Extended attributes and
+    /// devices are not copied. With --method read-write, holes are filled with zeros. A file that cannot be copied
+    /// completely is removed again and counted as failed.
+    ///
+    /// What --sync makes durable: `none`: nothing; `file`: the contents of each file (fsync), but not its name;
+    /// `directory`: contents and names (fsync of each file, and of each directory when it is complete); `syncfs`:
+    /// everything, at the end.
+    SyncWrite(sync_write::Parameters),
     Delete(delete::Arguments),
     SmallFiles(small_files::Arguments),
     Meta(meta::Arguments),
@@ -57,7 +65,7 @@ impl Command {
             Self::Duplicates(it) => Shown::new("duplicates", it.measured.threads, it, duplicates::run(it)?),
             Self::Search(it) => Shown::new("search", it.measured.threads, it, search::run(it)?),
             Self::SyncRead(it) => Shown::new("sync-read", it.measured.threads, it, sync_read::run(it)?),
-            Self::SyncWrite(arguments) => arguments.run(),
+            Self::SyncWrite(it) => Shown::new("sync-write", it.measured.threads, it, sync_write::run(it)?),
             Self::Delete(arguments) => arguments.run(),
             Self::SmallFiles(arguments) => arguments.run(),
             Self::Meta(arguments) => arguments.run(),

@@ -63,25 +63,38 @@ pub enum Sync {
 
 /// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct Parameters {
-    /// Tree to copy.
+    /// Tree to mirror.
     #[serde(serialize_with = "path_as_text")]
+    #[cfg_attr(feature = "clap", arg(value_name = "SRC"))]
     pub source: PathBuf,
-    /// Destination: it is created, or exists and is empty.
+    /// New or empty directory; directories that delete refuses are refused here too.
     #[serde(serialize_with = "path_as_text")]
+    #[cfg_attr(feature = "clap", arg(value_name = "DST"))]
     pub destination: PathBuf,
-    /// Order in which directories are visited.
-    pub order: Order,
-    /// Whether to skip directories on other file systems.
-    pub one_file_system: bool,
-    /// Maximum number of bytes per read and write.
+    /// Size of a read and write.
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "buffer", value_name = "SIZE", default_value = "256k",
+            value_parser = crate::units::parse_length)
+    )]
     pub buffer_bytes: usize,
-    /// Method of copying the contents.
+    /// How contents are copied; a method that the file system does not support is an error.
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub method: Method,
-    /// System calls that make the copy durable.
+    /// How the copy is made durable, in the measured time.
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub sync: Sync,
+    /// Which directory is visited next: the one found last (depth) or first (breadth).
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub order: Order,
+    /// Skip directories on other file systems.
+    #[cfg_attr(feature = "clap", arg(long, short = 'x'))]
+    pub one_file_system: bool,
     /// Threads and measurement options.
     #[serde(flatten)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub measured: Measured,
 }
 
