@@ -2,7 +2,6 @@
 
 mod delete;
 mod iozone;
-mod meta;
 mod populate;
 mod small_files;
 mod wml;
@@ -11,7 +10,7 @@ use clap::Subcommand;
 use fslab_engine::VERSION;
 use fslab_engine::document::{Document, Outcome, PROTOCOL};
 use fslab_engine::measure::clock;
-use fslab_engine::operations::{analyze, classify, duplicates, search, sync_read, sync_write};
+use fslab_engine::operations::{analyze, classify, duplicates, meta, search, sync_read, sync_write};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -51,7 +50,12 @@ pub(crate) enum Command {
     SyncWrite(sync_write::Parameters),
     Delete(delete::Arguments),
     SmallFiles(small_files::Arguments),
-    Meta(meta::Arguments),
+    /// Create, open, stat, rename, link, list and remove many empty files
+    ///
+    /// The files are in the directory fslab-meta inside DIR. Their names depend on --files and --dirs only, so
+    /// each operation can be a separate run, between create and unlink. Creating and removing the directories
+    /// of the files is not measured, nor is removing the links.
+    Meta(meta::Parameters),
     Iozone(iozone::Arguments),
     Wml(wml::Arguments),
 }
@@ -68,7 +72,7 @@ impl Command {
             Self::SyncWrite(it) => Shown::new("sync-write", it.measured.threads, it, sync_write::run(it)?),
             Self::Delete(arguments) => arguments.run(),
             Self::SmallFiles(arguments) => arguments.run(),
-            Self::Meta(arguments) => arguments.run(),
+            Self::Meta(it) => Shown::new("meta", it.measured.threads, it, meta::run(it)?),
             Self::Iozone(arguments) => arguments.run(),
             Self::Wml(arguments) => arguments.run(),
         }
