@@ -3,14 +3,15 @@
 mod delete;
 mod iozone;
 mod populate;
-mod small_files;
 mod wml;
 
 use clap::Subcommand;
 use fslab_engine::VERSION;
 use fslab_engine::document::{Document, Outcome, PROTOCOL};
 use fslab_engine::measure::clock;
-use fslab_engine::operations::{analyze, classify, duplicates, meta, search, sync_read, sync_write};
+use fslab_engine::operations::{
+    analyze, classify, duplicates, meta, search, small_files, sync_read, sync_write,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -49,7 +50,12 @@ pub(crate) enum Command {
     /// everything, at the end.
     SyncWrite(sync_write::Parameters),
     Delete(delete::Arguments),
-    SmallFiles(small_files::Arguments),
+    /// Create, stat, read and delete many small files
+    ///
+    /// The files are in the directory fslab-small-files inside DIR. Their names depend on --files and --dirs
+    /// only, so each operation can be a separate run: `--operations create` keeps the files, and a later run
+    /// with the same parameters reads or deletes them. Creating and removing the directories is not measured.
+    SmallFiles(small_files::Parameters),
     /// Create, open, stat, rename, link, list and remove many empty files
     ///
     /// The files are in the directory fslab-meta inside DIR. Their names depend on --files and --dirs only, so
@@ -71,7 +77,11 @@ impl Command {
             Self::SyncRead(it) => Shown::new("sync-read", it.measured.threads, it, sync_read::run(it)?),
             Self::SyncWrite(it) => Shown::new("sync-write", it.measured.threads, it, sync_write::run(it)?),
             Self::Delete(arguments) => arguments.run(),
-            Self::SmallFiles(arguments) => arguments.run(),
+            Self::SmallFiles(given) => {
+                let largest_bytes = given.largest_bytes.or(Some(given.size_bytes));
+                let it = &small_files::Parameters { largest_bytes, ..given.clone() };
+                Shown::new("small-files", it.measured.threads, it, small_files::run(it)?)
+            }
             Self::Meta(it) => Shown::new("meta", it.measured.threads, it, meta::run(it)?),
             Self::Iozone(arguments) => arguments.run(),
             Self::Wml(arguments) => arguments.run(),

@@ -45,9 +45,6 @@ pub enum Step {
 }
 
 impl Step {
-    /// All steps in the usual order.
-    pub const ALL: [Self; 4] = [Self::Create, Self::Stat, Self::Read, Self::Delete];
-
     fn name(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -71,30 +68,61 @@ impl Step {
 
 /// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct Parameters {
-    /// Directory in which the work directory is created.
+    /// Existing directory to work in.
     #[serde(serialize_with = "path_as_text")]
+    #[cfg_attr(feature = "clap", arg(value_name = "DIR"))]
     pub directory: PathBuf,
     /// Number of files.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 10_000))]
     pub files: u64,
-    /// Size of each file in bytes, or the minimum size if sizes differ.
+    /// Size of each file.
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "size", value_name = "SIZE", default_value = "4k", value_parser = crate::units::parse_size)
+    )]
     pub size_bytes: u64,
-    /// Maximum size in bytes. Sizes are uniformly distributed from `size_bytes` to this.
-    pub largest_bytes: u64,
-    /// Number of directories.
+    /// Maximum size of a file: sizes are uniform between --size and this; default: all files have --size.
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "max-size", value_name = "SIZE", value_parser = crate::units::parse_size)
+    )]
+    pub largest_bytes: Option<u64>,
+    /// Number of directories for the files; as many as threads: each thread has its own.
+    #[cfg_attr(feature = "clap", arg(long = "dirs", value_name = "N", default_value_t = 1))]
     pub directories: u64,
-    /// Order in which each thread processes its files. Create always uses ascending order.
+    /// Order in which each thread visits its files; files are always created in ascending order.
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub order: FileOrder,
-    /// Whether to call `fsync` on each file before it is closed.
+    /// Call fsync on each file before it is closed.
+    #[cfg_attr(feature = "clap", arg(long))]
     pub fsync: bool,
     /// Whether to call `syncfs` after create and delete, within the measured time.
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "no-syncfs", action = clap::ArgAction::SetFalse,
+            help = "Skip the final syncfs of create and delete, which is part of the measured time")
+    )]
     pub syncfs: bool,
-    /// Steps to run, in this order.
+    /// Operations, comma-separated, in this order.
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "LIST",
+            value_delimiter = ',',
+            value_enum,
+            default_value = "create,stat,read,delete"
+        )
+    )]
     pub operations: Vec<Step>,
-    /// Seed of the contents, the sizes and a random order.
+    /// Random seed of contents, sizes and --order random.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 0))]
     pub seed: u64,
     /// Threads and measurement options.
     #[serde(flatten)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub measured: Measured,
 }
 
@@ -105,10 +133,14 @@ impl Parameters {
         Shape { files, directories, threads, order, seed }
     }
 
+    fn largest(&self) -> u64 {
+        self.largest_bytes.unwrap_or(self.size_bytes)
+    }
+
     /// Return the size in bytes of file number `index`. It is the same in every step.
     #[inline]
     fn length_of(&self, index: u64) -> u64 {
-        let range = self.largest_bytes.saturating_sub(self.size_bytes);
+        let range = self.largest() - self.size_bytes;
         if range == 0 {
             return self.size_bytes;
         }
@@ -119,9 +151,12 @@ impl Parameters {
 /// Run all steps.
 ///
 /// # Errors
-/// Fails if a file cannot be created, read or deleted, or has a wrong size. If create fails, the files that it created
-/// are removed, except after a signal.
+/// Fails if the maximum size is smaller than the size, or if a file cannot be created, read or deleted, or has a wrong
+/// size. If create fails, the files that it created are removed, except after a signal.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
+    if parameters.largest() < parameters.size_bytes {
+        return Err(Error::Invalid("--max-size is smaller than --size".into()));
+    }
     let mut outcome = Outcome::default();
     for &step in &parameters.operations {
         let made = step == Step::Create;
@@ -164,16 +199,13 @@ fn check_room(parameters: &Parameters) -> Result<()> {
     let directory = sys::open_root(&parameters.directory).context("open", || &parameters.directory)?;
     let memory = (piece_of(parameters) as u64).saturating_mul(parameters.measured.threads as u64);
     let mut need = Need { entries: parameters.directories, memory, ..Need::default() };
-    need.files(
-        parameters.files,
-        parameters.size_bytes.midpoint(parameters.largest_bytes.max(parameters.size_bytes)),
-    );
+    need.files(parameters.files, parameters.size_bytes.midpoint(parameters.largest()));
     room::check(directory, &parameters.directory, &need)
 }
 
 /// Return the maximum number of bytes per write.
 fn piece_of(parameters: &Parameters) -> usize {
-    usize::try_from(parameters.largest_bytes.max(parameters.size_bytes)).map_or(CHUNK, |size| size.min(CHUNK))
+    usize::try_from(parameters.largest()).map_or(CHUNK, |size| size.min(CHUNK))
 }
 
 fn wrong_length(file: &File<'_>, found: u64, expected: u64) -> Error {
