@@ -1,14 +1,11 @@
 //! `fslab-engine delete`.
 
 use std::io::{self, BufRead, IsTerminal};
-use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Args;
 use fslab_engine::Error;
-use fslab_engine::measure::Measured;
 use fslab_engine::operations::delete::{Parameters, holds_more_than, run};
-use fslab_engine::walk::Order;
 
 use super::Shown;
 use crate::plain;
@@ -30,52 +27,31 @@ const ASK_ABOVE: u64 = 10_000;
 /// If it is not a terminal, everything is deleted WITHOUT a question.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Directory to delete
-    #[arg(value_name = "DIR")]
-    directory: PathBuf,
-
-    /// Delete the contents of DIR, and keep DIR itself
-    #[arg(long)]
-    keep_root: bool,
+    #[command(flatten)]
+    parameters: Parameters,
 
     /// Do not ask for confirmation
-    #[arg(long)]
+    // Listed after --keep-root.
+    #[arg(long, display_order = 0)]
     yes: bool,
-
-    /// Skip the final syncfs, which is part of the measured time
-    #[arg(long)]
-    no_syncfs: bool,
-
-    /// Which directory is visited next: the one found last (depth) or first (breadth)
-    #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Depth)]
-    order: Order,
-
-    #[command(flatten)]
-    measured: Measured,
 }
 
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<Shown> {
         self.ask()?;
-        let parameters = Parameters {
-            directory: self.directory.clone(),
-            keep_root: self.keep_root,
-            order: self.order,
-            syncfs: !self.no_syncfs,
-            measured: self.measured,
-        };
-        let outcome = run(&parameters)?;
-        Shown::new("delete", parameters.measured.threads, &parameters, outcome)
+        let it = &self.parameters;
+        Shown::new("delete", it.measured.threads, it, run(it)?)
     }
 
     /// Ask for confirmation if standard input is a terminal and there are more than `ASK_ABOVE` files. Fail unless the
     /// answer is yes.
     fn ask(&self) -> anyhow::Result<()> {
+        let directory = &self.parameters.directory;
         let unasked = self.yes || !io::stdin().is_terminal();
-        if unasked || !holds_more_than(ASK_ABOVE, &self.directory)? {
+        if unasked || !holds_more_than(ASK_ABOVE, directory)? {
             return Ok(());
         }
-        let shown = plain::text(&self.directory.display().to_string()).into_owned();
+        let shown = plain::text(&directory.display().to_string()).into_owned();
         eprint!("{shown} contains more than {ASK_ABOVE} files. Delete all of them? [y/N] ");
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;
