@@ -71,37 +71,67 @@ impl Test {
 
 /// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of IOzone")]
 pub struct Parameters {
-    /// Directory in which the work directory is created.
+    /// Existing directory to work in.
     #[serde(serialize_with = "path_as_text")]
+    #[cfg_attr(feature = "clap", arg(value_name = "DIR"))]
     pub directory: PathBuf,
     /// Tests to run, in this order.
+    #[cfg_attr(feature = "clap", arg(skip))]
     pub tests: Vec<Test>,
-    /// File sizes in bytes, tested one after the other. Each thread has a file of this size.
+    /// Size of each thread's file; several for a sweep (-s).
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "size", value_name = "LIST", value_delimiter = ',', default_value = "512k",
+            value_parser = crate::units::parse_size)
+    )]
     pub sizes_bytes: Vec<u64>,
-    /// Record lengths in bytes. Each file size is tested with all record lengths that do not exceed it.
+    /// Record length: size of a read or write; several for a sweep (-r).
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "record", value_name = "LIST", value_delimiter = ',', default_value = "4k",
+            value_parser = crate::units::parse_size)
+    )]
     pub records_bytes: Vec<u64>,
-    /// How often the tests of a point are repeated, at most. Each round has files of its own.
-    pub rounds: u32,
-    /// Seconds after which a test has taken long enough: no round follows once each test has taken them in total.
-    pub enough_seconds: Option<f64>,
-    /// Whether `fsync` is included in the time.
+    /// Include fsync in the measured time (-e).
+    #[cfg_attr(feature = "clap", arg(long))]
     pub flush: bool,
-    /// Whether `close` is included in the time.
+    /// Include close in the measured time (-c).
+    #[cfg_attr(feature = "clap", arg(long))]
     pub close: bool,
-    /// Whether to bypass the page cache (`O_DIRECT`).
+    /// Bypass the page cache with `O_DIRECT` (-I).
+    #[cfg_attr(feature = "clap", arg(long))]
     pub direct: bool,
-    /// Whether each write is synchronous (`O_SYNC`).
+    /// Each write reaches the device: `O_SYNC` (-o).
+    #[cfg_attr(feature = "clap", arg(long))]
     pub sync: bool,
-    /// Size of the CPU cache in bytes. Before each test, each thread overwrites a buffer of this size; 0 disables this.
+    /// Purge a CPU cache of this size before each test; default: no purge (-p, -S).
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "purge", value_name = "SIZE", value_parser = crate::units::parse_length,
+            default_value = "0", hide_default_value = true)
+    )]
     pub purge_bytes: usize,
-    /// Whether to keep the files.
+    /// Repeat the tests up to N times, each time with files of their own; the bandwidth is that of all rounds.
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))
+    )]
+    pub rounds: u32,
+    /// Stop repeating once each test has taken so many seconds in total; default: all rounds.
+    #[cfg_attr(feature = "clap", arg(long = "enough", value_name = "SECONDS", requires = "rounds"))]
+    pub enough_seconds: Option<f64>,
+    /// Keep the files, for a later run without test 0 (-w).
+    #[cfg_attr(feature = "clap", arg(long))]
     pub keep: bool,
-    /// Seed of the random order.
+    /// Random seed of the order of the random tests.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 0))]
     pub seed: u64,
     /// Threads and measurement options.
     #[serde(flatten)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub measured: Measured,
 }
 
