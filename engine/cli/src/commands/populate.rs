@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
 use fslab_engine::input;
-use fslab_engine::measure::Measured;
 use fslab_engine::operations::populate::{Class, Distribution, Parameters, Planted, Spec, run};
 use fslab_engine::units::parse_size;
 
@@ -22,10 +21,6 @@ use super::Shown;
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("how much").required(true).multiple(true).args(["spec", "scale", "classes"])))]
 pub(crate) struct Arguments {
-    /// New or empty directory; directories that delete refuses are refused here too
-    #[arg(value_name = "DIR")]
-    directory: PathBuf,
-
     /// JSON file with the specification; other options take precedence
     #[arg(long, value_name = "FILE")]
     spec: Option<PathBuf>,
@@ -76,12 +71,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     owners: Option<u32>,
 
-    /// Skip the final syncfs, which is part of the measured time
-    #[arg(long)]
-    no_syncfs: bool,
-
     #[command(flatten)]
-    measured: Measured,
+    parameters: Parameters,
 }
 
 fn parse_class(text: &str) -> Result<Class, String> {
@@ -135,18 +126,13 @@ fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
 
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<Shown> {
-        let parameters = Parameters {
-            directory: self.directory.clone(),
-            spec: self.spec()?,
-            syncfs: !self.no_syncfs,
-            measured: self.measured,
-        };
-        let outcome = run(&parameters)?;
+        let it = &Parameters { spec: self.spec()?, ..self.parameters.clone() };
+        let outcome = run(it)?;
         if let (Some(path), Some(manifest)) = (&self.manifest, &outcome.answer) {
             let text = serde_json::to_string_pretty(manifest)? + "\n";
             replace(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
         }
-        Shown::new("populate", parameters.measured.threads, &parameters, outcome)
+        Shown::new("populate", it.measured.threads, it, outcome)
     }
 
     fn spec(&self) -> anyhow::Result<Spec> {
