@@ -18,7 +18,7 @@ from fslab.analysis.matching import Matched, MatchedBy, Partners, match
 from fslab.analysis.measured import MeasuredCampaign
 from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.rows import looks_of
-from fslab.analysis.usability import has_warnings, is_usable
+from fslab.analysis.usability import has_warnings, is_usable, usable_values
 from fslab.answers.ratio import COVERAGE, Looks, NoisePrior, Question, answer, read_as_counts
 from fslab.cell import Cell, WorkloadSpec
 from fslab.machine import facts
@@ -194,7 +194,7 @@ def _line(
     prior: NoisePrior | None, *, several: bool, paired: bool, margin: float | None,
 ) -> lines.Line:  # fmt: skip
     left, right = (
-        lines.values_by_campaign(own, metric) if several else lines.values_by_block(own, metric.name)
+        lines.values_by_campaign(own, metric) if several else usable_values(own, metric.name)
         for own in trials
     )
     question = Question(

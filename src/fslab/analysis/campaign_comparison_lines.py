@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean, geometric_mean
 
 from fslab.analysis.campaign_comparison_model import ComparisonLine, RatioMean, SampleSummary
-from fslab.analysis.usability import is_failed, is_usable
+from fslab.analysis.usability import is_failed, usable_values
 from fslab.answers.answer_words import verdict_words
 from fslab.answers.model import Answer, Interval, Verdict
 from fslab.answers.ratio import Looks, Question, estimate
@@ -50,17 +50,6 @@ class Line:
         return f"no usable trial in {' and '.join(name for name, values in sides if not values)}"
 
 
-def values_by_block(trials: Iterable[TrialRecord], metric: str) -> dict[int, float]:
-    """Return the values of a cell's usable trials by block. A probe is used if there is no metric with this name."""
-    found: dict[int, float] = {}
-    for trial in trials:
-        if is_usable(trial):
-            figure = trial.metrics.get(metric) or trial.probes.get(metric)
-            if figure is not None and figure.value is not None:
-                found[trial.key.block] = figure.value
-    return found
-
-
 def values_by_campaign(trials: Iterable[TrialRecord], metric: Metric) -> dict[int, float]:
     """Return the median of each campaign's usable trials of a cell, numbered in the order of the campaigns.
 
@@ -69,7 +58,7 @@ def values_by_campaign(trials: Iterable[TrialRecord], metric: Metric) -> dict[in
     by_campaign: dict[str, list[TrialRecord]] = {}
     for trial in trials:
         by_campaign.setdefault(trial.key.campaign, []).append(trial)
-    values = ([*values_by_block(each, metric.name).values()] for each in by_campaign.values())
+    values = ([*usable_values(each, metric.name).values()] for each in by_campaign.values())
     middles = ((fmean(each) if metric.unit is Unit.COUNT else median(each)) for each in values if each)
     return dict(enumerate(value for value in middles if value is not None))
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fslab.analysis.campaign_comparison_lines import values_by_block
 from fslab.analysis.groups import by_cell
 from fslab.analysis.matching import PLACES
 from fslab.analysis.measured import MeasuredCampaign
+from fslab.analysis.usability import usable_values
 from fslab.cell import Cell
 from fslab.machine import differences
 from fslab.machine.fact import FactGroup
@@ -62,7 +62,7 @@ class Machine:
         return {
             number * _STEP + block: value
             for number, trials in enumerate(self.trials)
-            for block, value in values_by_block(trials.get(wanted, ()), metric).items()
+            for block, value in usable_values(trials.get(wanted, ()), metric).items()
         }
 
 

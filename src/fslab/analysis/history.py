@@ -15,10 +15,10 @@ from fslab.analysis.campaign_comparison import (
     metrics_for,
     work_of,
 )
-from fslab.analysis.campaign_comparison_lines import values_by_block
 from fslab.analysis.groups import MetricsOf, by_cell, headline_metrics
 from fslab.analysis.history_model import History, HistoryPoint, HistorySeries, HistoryStep, LevelChange
 from fslab.analysis.measured import MeasuredCampaign
+from fslab.analysis.usability import usable_values
 from fslab.answers.answer_words import change_words
 from fslab.answers.ratio import Question, answer
 from fslab.cell import Cell
@@ -118,9 +118,7 @@ def _series(
     measured: Past,
     steps: Mapping[str, HistoryStep],
 ) -> HistorySeries:
-    valued = (
-        (campaign, list(values_by_block(trials, metric.name).values())) for campaign, trials in measured
-    )
+    valued = ((campaign, list(usable_values(trials, metric.name).values())) for campaign, trials in measured)
     points = [_point(campaign, values) for campaign, values in valued if values]
     return HistorySeries(
         stack=cell.stack.name,

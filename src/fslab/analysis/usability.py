@@ -56,12 +56,13 @@ def _has(trial: TrialRecord, severity: Severity) -> bool:
 
 
 def usable_values(trials: Iterable[TrialRecord], metric: str) -> dict[int, float]:
-    """Return the known values of a metric in usable trials, by block."""
+    """Return the known values of a metric, or of a probe, in usable trials, by block."""
     found = {trial.key.block: usable_value(trial, metric) for trial in trials}
     return {block: value for block, value in found.items() if value is not None}
 
 
 def usable_value(trial: TrialRecord, metric: str) -> float | None:
-    """Return the trial's value of a metric; None if it is unknown, or the trial is not usable."""
-    figure = trial.metrics.get(metric)
+    """Return the trial's value of a metric, or of a probe if there is no metric with this name; None if it is unknown,
+    or the trial is not usable."""
+    figure = trial.metrics.get(metric) or trial.probes.get(metric)
     return figure.value if figure is not None and is_usable(trial) else None
