@@ -192,8 +192,7 @@ def values_of(study: Simulated, shape: Shape, spread: float, seed: int) -> dict[
     rng = np.random.default_rng(seed)
     made: dict[tuple[str, int], float] = {}
     for cell in study.cells:
-        noise = np.concatenate([shape.a(rng, 1)[0] for _ in range(LONGEST // MOST)])
-        noise = noise * spread + shape.drift * np.arange(LONGEST)
+        noise = spread * np.concatenate([shape.a(rng, 1)[0] for _ in range(LONGEST // MOST)])
         made |= {(cell.id, block): exp(study.truth[cell.id] + noise[block]) for block in range(LONGEST)}
     return made
 

@@ -63,12 +63,11 @@ def autocorrelated(rng: np.random.Generator, count: int, along: float = 0.5) -> 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """The noise of the cells a and b. ``drift``: change of the logarithm per block, the same for both cells."""
+    """The noise of the cells a and b."""
 
     name: str
     a: Noise
     b: Noise
-    drift: float = 0.0
 
 
 SHAPES = (
@@ -79,7 +78,6 @@ SHAPES = (
     Shape(name="bimodal (70 : 30)", a=bimodal, b=bimodal),
     Shape(name="bimodal in one cell only", a=quiet, b=bimodal),
     Shape(name="the same, 85 : 15", a=quiet, b=partial(bimodal, share=0.15)),
-    Shape(name="drifting, −1 % a block", a=normal, b=normal, drift=-0.01),
     Shape(
         name="autocorrelated (AR 0.3)",
         a=partial(autocorrelated, along=0.3),
@@ -96,5 +94,4 @@ def measure(
 
     ``ratio``: the true ratio a/b. ``spread``: the factor of the noise, its standard deviation for most shapes.
     """
-    drift = shape.drift * np.arange(MOST)
-    return np.log(ratio) + spread * shape.a(rng, count) + drift, spread * shape.b(rng, count) + drift
+    return np.log(ratio) + spread * shape.a(rng, count), spread * shape.b(rng, count)
