@@ -10,7 +10,9 @@ that file. Fixed seeds; takes about a minute on one core.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import Enum, auto
 from math import exp
 from pathlib import Path
 
@@ -22,28 +24,53 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benches.simulations_page import main, table
 
 from fslab.answers.campaigns import fit, over_campaigns
-from fslab.answers.ratio import Question, estimate
+from fslab.answers.ratio import Estimate, NoisePrior, Question, Values, estimate, fit_noise
 
 COMMAND = "benches/campaigns_rule.py"
-WORKLOADS, CELLS, BLOCKS, NOISE = 15, 3, 6, 0.03
+WORKLOADS, BLOCKS, NOISE = 15, 6, 0.03
 CAMPAIGNS = (2, 5)
 Floats = NDArray[np.float64]
 Random = np.random.Generator
+Weights = list[tuple[int, int, float]]  # by workload and stack
 
 
-def changing(
-    change: float, shift: float, own: float = 0.0, loud: float = 1.0
-) -> Callable[[Random, int], Floats]:
-    """Return a maker of the true logarithms by workload, cell and campaign. ``own``: how much the sizes of workloads
-    differ (standard deviation of their logarithm). ``loud``: how many times as much the first cell changes."""
+class Claim(Enum):
+    """What is claimed of figures that do not differ: of two stacks by workload or on average, of two workloads, of one
+    figure."""
 
-    def made(random: Random, campaigns: int) -> Floats:
-        size = np.exp(random.normal(scale=own, size=(WORKLOADS, 1, 1)))
-        cells = random.normal(scale=change, size=(WORKLOADS, CELLS, campaigns))
-        cells[:, 0] *= loud
-        return size * (cells + random.normal(scale=shift, size=(WORKLOADS, 1, campaigns)))
+    PAIR = auto()
+    MEAN = auto()
+    WORKLOADS = auto()
+    FIGURE = auto()
 
-    return made
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """Standard deviations of what changes between campaigns: each of the figures, all of a workload, of a stack, of
+    the machine. ``own``: how much the sizes of workloads differ (of their logarithm). ``loud``: how many times as much
+    the figures of the first stack change. ``lag1``: the autocorrelation of trials."""
+
+    figures: float = 0.0
+    workloads: float = 0.0
+    stacks: float = 0.0
+    machine: float = 0.0
+    own: float = 0.0
+    loud: float = 1.0
+    count: int = 3
+    lag1: float = 0.0
+    claim: Claim = Claim.PAIR
+
+    def values(self, random: Random, campaigns: int) -> Floats:
+        """Return logarithms by workload, stack, campaign and block."""
+        size = np.exp(random.normal(scale=self.own, size=(WORKLOADS, 1, 1)))
+        figures = random.normal(scale=self.figures, size=(WORKLOADS, self.count, campaigns))
+        figures[:, 0] *= self.loud
+        true = (
+            size * (figures + random.normal(scale=self.workloads, size=(WORKLOADS, 1, campaigns)))
+            + random.normal(scale=self.stacks, size=(1, self.count, campaigns))
+            + random.normal(scale=self.machine, size=(1, 1, campaigns))
+        )
+        return true[..., None] + noise(random, (*true.shape, BLOCKS), self.lag1)
 
 
 def noise(random: Random, size: tuple[int, ...], lag1: float) -> Floats:
@@ -54,65 +81,92 @@ def noise(random: Random, size: tuple[int, ...], lag1: float) -> Floats:
     return drawn
 
 
-DATA: dict[str, tuple[Callable[[Random, int], Floats], float]] = {
-    "nothing changes": (changing(0, 0), 0.0),
-    "nothing changes, AR 0.5 within campaigns": (changing(0, 0), 0.5),
-    "figures 3 %, workloads 10 %": (changing(0.03, 0.1), 0.0),
-    "figures 10 %, workloads 10 %": (changing(0.1, 0.1), 0.0),
-    "each workload its own (log. s.d. 0.7), on average as above": (changing(0.1, 0.1, own=0.7), 0.0),
-    "one stack 3 times as much as the others, its own pairs": (changing(0.05, 0.1, loud=3), 0.0),
+KINDS = {
+    "nothing": Kind(),
+    "nothing, but AR 0.5 within campaigns": Kind(lag1=0.5),
+    "figures 3 %, workloads 10 %": Kind(figures=0.03, workloads=0.1),
+    "each workload its own (log. s.d. 0.7)": Kind(figures=0.03, workloads=0.1, own=0.7),
+    "one of 3 stacks 3 times as much, its pairs": Kind(figures=0.05, workloads=0.1, loud=3),
+    "one of 6 stacks 3 times as much, its pairs": Kind(figures=0.05, workloads=0.1, loud=3, count=6),
+    "stacks 3 %, figures 1 %": Kind(stacks=0.03, figures=0.01),
+    "stacks and figures 1 %, claims on average": Kind(stacks=0.01, figures=0.01, claim=Claim.MEAN),
+    "the machine 5 %, claims of two workloads": Kind(machine=0.05, figures=0.01, claim=Claim.WORKLOADS),
+    "the machine 5 %, claims of one figure": Kind(machine=0.05, figures=0.01, claim=Claim.FIGURE),
 }
 
 
-def rows(name: str, count: int) -> list[list[str]]:
-    make, lag1 = DATA[name]
-    found = []
+def row(name: str, count: int) -> list[str]:
+    kind = KINDS[name]
+    alone: list[bool] = []
+    shown: list[str] = []
     for campaigns in CAMPAIGNS:
-        random, false = np.random.default_rng(5), np.zeros(2)
+        random, found = np.random.default_rng(5), []
         for _ in range(count):
-            true = make(random, campaigns)
-            values = true[..., None] + noise(random, (*true.shape, BLOCKS), lag1)
-            data = [
-                [
-                    [
-                        [dict(enumerate(values[work, cell, campaign])) for cell in range(CELLS)]
-                        for campaign in range(campaigns)
-                    ]
-                ]
-                for work in range(WORKLOADS)
-            ]
-            spread = fit(data)
+            values = kind.values(random, campaigns)
+            spread = fit([[[_by_stack(each) for each in np.moveaxis(work, 1, 0)]] for work in values])
             assert spread is not None
-            for work in range(WORKLOADS):
-                each = [
-                    estimate(
-                        Question(
-                            over=_figures(values[work, 0, campaign]),
-                            under=_figures(values[work, 1, campaign]),
-                        )
-                    )
-                    for campaign in range(campaigns)
-                ]
-                over = over_campaigns(each, spread, [[1.0, -1.0]])
-                false += [bool(one.differs) for one in (each[0], over)]
-        alone, together = 100 * false / (count * WORKLOADS)
-        found.append([name, str(campaigns), f"{alone:.1f}", f"{together:.1f}"])
-    return found
+            priors = [
+                fit_noise([[*_by_stack(work[:, one]).values()] for work in values])
+                for one in range(campaigns)
+            ]
+            for weights in _claims(kind.claim):
+                each = [_alone(weights, values[:, :, one], priors[one]) for one in range(campaigns)]
+                alone.append(bool(each[0].differs))
+                found.append(over_campaigns(each, spread, weights))
+        width = exp(float(np.median([one.half_width or 0.0 for one in found]))) - 1
+        shown += [_percent(sum(bool(one.differs) for one in found) / len(found)), _percent(width)]
+    return [name, _percent(sum(alone) / len(alone)), *shown]
 
 
-def _figures(values: Floats) -> dict[int, float]:
-    return {block: exp(value) for block, value in enumerate(values)}
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def _claims(claim: Claim) -> list[Weights]:
+    """Return the weights of the figures of each claim."""
+    works = range(WORKLOADS)
+    match claim:
+        case Claim.PAIR:
+            return [[(work, 0, 1.0), (work, 1, -1.0)] for work in works]
+        case Claim.MEAN:
+            return [[(work, stack, sign / WORKLOADS) for stack, sign in ((0, 1), (1, -1)) for work in works]]
+        case Claim.WORKLOADS:
+            return [[(work, 0, 1.0), (work + 1, 0, -1.0)] for work in works[:-1]]
+        case Claim.FIGURE:
+            return [[(work, 0, 1.0)] for work in works]
+
+
+def _alone(weights: Weights, values: Floats, prior: NoisePrior | None) -> Estimate:
+    """Return the estimate of one campaign. ``values``: by workload, stack and block."""
+    over, under = (
+        _figures(sum(max(sign * weight, 0.0) * values[work, stack] for work, stack, weight in weights))
+        for sign in (1, -1)
+    )
+    paired = len(weights) == 2 and weights[0][0] == weights[1][0]
+    both = NoisePrior.of_sum([prior, prior]) if paired and prior else None
+    return estimate(Question(over=over, under=under, prior=both))
+
+
+def _figures(logarithms: Floats) -> dict[int, float]:
+    return {block: exp(value) for block, value in enumerate(logarithms)}
+
+
+def _by_stack(values: Floats) -> dict[Hashable, Values]:
+    """Return the figures of one workload in one campaign. ``values``: by stack and block."""
+    return {stack: dict(enumerate(map(float, each))) for stack, each in enumerate(values)}
 
 
 def tables(count: int) -> str:
-    head = ["changes between campaigns", "campaigns", "by one: false %", "by all: false %"]
+    head = [
+        "changes between campaigns",
+        "false by one %",
+        *(f"{what} {each}" for each in CAMPAIGNS for what in ("by", "±")),
+    ]
     about = (
-        f"Studies of {WORKLOADS} workloads on {CELLS} stacks that do not differ, {BLOCKS} blocks a campaign, noise "
-        f"{NOISE * 100:g} %; {count} studies of each kind."
+        f"Studies of {WORKLOADS} workloads on 3 stacks that do not differ, {BLOCKS} blocks a campaign, noise "
+        f"{NOISE * 100:g} %; {count} studies of each kind. *±*: half the interval, in %."
     )
-    return "\n\n".join(
-        [f"Made by `{COMMAND}`.", about, table(head, [row for name in DATA for row in rows(name, count)])]
-    )
+    return "\n\n".join([f"Made by `{COMMAND}`.", about, table(head, [row(name, count) for name in KINDS])])
 
 
 if __name__ == "__main__":

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from math import exp, inf, log, sqrt
+from collections.abc import Hashable, Mapping, Sequence
+from math import exp, log, sqrt
+from statistics import variance
 
 import pytest
 from tests.unit.claimed import HALF, cell, claim, known_independent, noisy, parts, steady, trials
 
 from fslab.answers.campaigns import CampaignSpread, over_campaigns
 from fslab.answers.ratio import Question, estimate
-from fslab.cell import Cell
+from fslab.cell import Cell, WorkloadSpec
 from fslab.claims.campaigns import spread_of
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, OpenReason
@@ -22,36 +23,97 @@ from fslab.stats.interval import Interval
 
 __all__ = ["known_independent"]
 EXT4, XFS = cell("ext4"), cell("xfs")
-CAMPAIGNS, CELLS, BLOCKS = 3, 3, 6
+CELLS, BLOCKS = 3, 6
+RATIO = [("w", 0, 1.0), ("w", 1, -1.0)]
 
 
 def simulated(
-    draw: random.Random, workloads: int, *, change: float, shift: float, level: float = 1.0
-) -> list[list[list[list[dict[int, float]]]]]:
-    """Return logarithms by workload, figure (one), campaign, cell and block. Blocks shift all cells alike."""
+    draw: random.Random, workloads: int, *, change: float = 0.0, shift: float = 0.0, stack: float = 0.0,
+    machine: float = 0.0, level: float = 1.0, louder: float = 1.0, campaigns: int = 3,
+    blocks: Sequence[int] = (BLOCKS,) * CELLS,
+) -> list[list[list[dict[Hashable, dict[int, float]]]]]:  # fmt: skip
+    """Return logarithms by workload, figure (one), campaign, cell and block. Blocks shift all cells alike.
+
+    ``louder``: how many times as much the first cell changes. ``blocks``: the number of each cell.
+    """
+    of_machine = [draw.gauss(0, machine) for _ in range(campaigns)]
+    of_stacks = [[draw.gauss(0, stack) for _ in blocks] for _ in range(campaigns)]
     found = []
     for _ in range(workloads):
-        levels = [draw.gauss(0, level) for _ in range(CELLS)]
-        campaigns = []
-        for _ in range(CAMPAIGNS):
-            of_campaign = draw.gauss(0, shift)
-            means = [each + of_campaign + draw.gauss(0, change) for each in levels]
-            blocks = [draw.gauss(0, 0.1) for _ in range(BLOCKS)]
-            campaigns.append(
-                [{b: mean + blocks[b] + draw.gauss(0, 0.03) for b in range(BLOCKS)} for mean in means]
-            )
-        found.append([campaigns])
+        levels = [draw.gauss(0, level) for _ in blocks]
+        data: list[dict[Hashable, dict[int, float]]] = []
+        for campaign in range(campaigns):
+            whole = of_machine[campaign] + draw.gauss(0, shift)
+            own = [draw.gauss(0, change * (1.0 if number else louder)) for number in range(len(blocks))]
+            means = [whole + sum(each) for each in zip(levels, of_stacks[campaign], own, strict=True)]
+            of_block = [draw.gauss(0, 0.1) for _ in range(max(blocks))]
+            data.append({
+                number: {b: mean + of_block[b] + draw.gauss(0, 0.03) for b in range(count)}
+                for number, (mean, count) in enumerate(zip(means, blocks, strict=True))
+            })  # fmt: skip
+        found.append([data])
     return found
 
 
 @pytest.mark.parametrize(("change", "shift"), [(0.05, 0.2), (0.0, 0.0), (0.2, 0.0), (0.0, 0.2)])
-def test_both_components_are_found(change: float, shift: float) -> None:
+def test_what_changes_in_single_cells_and_workloads_is_found(change: float, shift: float) -> None:
     spread = fit(simulated(random.Random(1), 300, change=change, shift=shift))
     assert spread is not None
     assert sqrt(spread.changes.variance) == pytest.approx(change, rel=0.1, abs=0.01)
     assert sqrt(spread.shifts.variance) == pytest.approx(shift, rel=0.1, abs=0.03)
-    assert spread.changes.freedom == pytest.approx(300 * (CAMPAIGNS - 1) * (CELLS - 1))
-    assert spread.shifts.freedom == pytest.approx(300 * (CAMPAIGNS - 1))
+    assert sqrt(spread.stacks.variance) == pytest.approx(0, abs=0.02)
+    assert sqrt(spread.machine.variance) == pytest.approx(0, abs=0.03)
+    assert spread.changes.freedom == pytest.approx(299 * 2 * (CELLS - 1))
+    assert spread.shifts.freedom == pytest.approx(299 * 2)
+
+
+def test_what_changes_in_all_cells_of_a_stack_or_of_the_machine_is_found() -> None:
+    spread = fit(
+        simulated(random.Random(1), 10, stack=0.1, machine=0.3, change=0.02, shift=0.02, campaigns=100)
+    )
+    assert spread is not None
+    assert sqrt(spread.stacks.variance) == pytest.approx(0.1, rel=0.15)
+    assert sqrt(spread.machine.variance) == pytest.approx(0.3, rel=0.15)
+    assert sqrt(spread.changes.variance) == pytest.approx(0.02, rel=0.15)
+    assert spread.stacks.freedom == pytest.approx(99 * (CELLS - 1))
+    assert spread.machine.freedom == 99
+
+
+def test_what_counts_once_in_a_campaign_counts_once_however_many_workloads_there_are() -> None:
+    """Two campaigns give one degree of freedom: t(0.975; 1) is 12.7062."""
+    once = Component(variance=0.01, freedom=1)
+    many = [(workload, stack, sign / 50) for workload in range(50) for stack, sign in ((0, 1.0), (1, -1.0))]
+    both = CampaignSpread(stacks=once), CampaignSpread(machine=once)
+    assert [each.half_width(many, 0.95) for each in both] == [
+        pytest.approx(12.7062 * sqrt(0.02), rel=1e-4),
+        0.0,
+    ]
+    assert both[1].half_width([("w", 0, 1.0)], 0.95) == pytest.approx(1.27062, rel=1e-4)
+    own = CampaignSpread(changes=Component(variance=0.01, freedom=1))
+    assert own.half_width(many, 0.95) == pytest.approx(12.7062 * sqrt(0.02 / 50), rel=1e-4)
+
+
+def test_degrees_of_freedom_of_two_components() -> None:
+    """Of equal variances with 2 and infinitely many, Satterthwaite's sum has 4 · 2 = 8: t(0.975; 8) is 2.3060."""
+    spread = CampaignSpread(changes=Component(variance=0.5), stacks=Component(variance=0.5, freedom=2))
+    assert spread.half_width(RATIO, 0.95) == pytest.approx(2.3060 * sqrt(2), rel=1e-4)
+
+
+def test_a_stack_that_changes_more_than_the_others_counts_by_itself() -> None:
+    spread = fit(simulated(random.Random(4), 40, change=0.05, louder=3))
+    assert spread is not None
+    true = 0.05 * sqrt(9 + 1) * 1.96
+    assert spread.half_width(RATIO, 0.95) == pytest.approx(true, rel=0.15)
+    quiet = spread.half_width([("w", 1, 1.0), ("w", 2, -1.0)], 0.95)
+    assert 0.05 * sqrt(2) * 1.96 < quiet < 0.8 * true
+
+
+@pytest.mark.parametrize("change", [0.0, 0.05])
+def test_cells_with_more_trials_are_compared_where_all_have_one(change: float) -> None:
+    """What blocks have in common cancels only there, and noise is that of as many trials."""
+    spread = fit(simulated(random.Random(5), 300, change=change, shift=0.1, blocks=(24, 24, 4)))
+    assert spread is not None
+    assert sqrt(spread.changes.variance) == pytest.approx(change, rel=0.1, abs=0.01)
 
 
 def test_intervals_of_all_runs_cover_the_truth_and_those_of_one_do_not() -> None:
@@ -66,7 +128,7 @@ def test_intervals_of_all_runs_cover_the_truth_and_those_of_one_do_not() -> None
                 estimate(Question(over=_figures(campaign[0]), under=_figures(campaign[1])))
                 for campaign in campaigns
             ]
-            joined = over_campaigns(found, spread, [[1.0, -1.0]])
+            joined = over_campaigns(found, spread, RATIO)
             alone += found[0].differs is True
             together += joined.differs is True
             tries += 1
@@ -96,8 +158,40 @@ def test_one_campaign_shows_nothing_and_neither_do_few_workloads() -> None:
     draw = random.Random(3)
     data = simulated(draw, 100, change=0.1, shift=0.1)
     assert fit([[campaigns[:1] for campaigns in figures] for figures in data]) is None
-    assert fit(data[:3]) is None
+    assert fit(data[:2]) is None
     assert spread_of([Trials(records=trials(EXT4, noisy(100.0)))]) is None
+
+
+def test_a_campaign_with_one_block_does_not_hide_what_the_others_show() -> None:
+    draw = random.Random(6)
+    cells = [cell(stack, f"w{number}") for number in range(10) for stack in ("ext4", "xfs")]
+    finished = [
+        Trials(records=[one for each in cells for one in trials(each, noisy(100 * exp(draw.gauss(0, 0.1))))])
+        for _ in range(2)
+    ]
+    begun = Trials(records=[one for each in cells for one in trials(each, [100.0])])
+    assert spread_of(finished) is not None
+    assert spread_of([begun, *finished]) == spread_of(finished)
+
+
+def test_a_faster_machine_raises_rates_and_shortens_times() -> None:
+    rates = [cell(stack, f"r{number}") for number in range(5) for stack in ("ext4", "xfs")]
+    unpack = WorkloadSpec(name="t", tool="untar", parameters={"steps": "walk"})
+    times = [
+        one.model_copy(update={"workload": unpack.model_copy(update={"name": one.workload.name})})
+        for one in rates
+    ]
+    speeds = (1.0, 1.2, 1.5)
+    found = spread_of([
+        Trials(records=[
+            *(one for each in rates for one in trials(each, noisy(100 * speed))),
+            *(one for each in times for one in trials(each, noisy(10 / speed), metric="walk_time")),
+        ])
+        for speed in speeds
+    ])  # fmt: skip
+    assert found is not None
+    assert found.machine.variance == pytest.approx(variance(map(log, speeds)), rel=0.05)
+    assert found.shifts.variance < found.machine.variance / 100
 
 
 def campaigns(
@@ -120,9 +214,7 @@ def campaigns(
 
 
 def spread(change: float) -> CampaignSpread:
-    return CampaignSpread(
-        changes=Component(variance=change**2, freedom=inf), shifts=Component(variance=0.0, freedom=inf)
-    )
+    return CampaignSpread(changes=Component(variance=change**2))
 
 
 @pytest.mark.usefixtures("known_independent")
@@ -168,10 +260,16 @@ def test_several_campaigns_need_not_know_the_autocorrelation() -> None:
 
 @pytest.mark.usefixtures("known_independent")
 def test_what_shifts_a_whole_workload_cancels_in_a_ratio_of_its_cells_only() -> None:
-    shifting = CampaignSpread(
-        changes=Component(variance=0.0, freedom=inf), shifts=Component(variance=1.0, freedom=inf)
-    )
+    shifting = CampaignSpread(shifts=Component(variance=1.0))
     assert campaigns("xfs > ext4", [1.5], shifting).verdict is ClaimVerdict.REPLICATED
     elsewhere = cell("xfs", "other")
     found = campaigns("xfs on other > ext4 on w", [1.5], shifting, (EXT4, elsewhere))
     assert (found.verdict, found.reason) == (ClaimVerdict.OPEN, OpenReason.CAMPAIGNS)
+
+
+@pytest.mark.usefixtures("known_independent")
+def test_what_changes_the_whole_machine_cancels_in_a_ratio_of_workloads() -> None:
+    faster = CampaignSpread(machine=Component(variance=1.0, freedom=1))
+    elsewhere = cell("xfs", "other")
+    found = campaigns("xfs on other > ext4 on w", [1.5], faster, (EXT4, elsewhere))
+    assert found.verdict is ClaimVerdict.REPLICATED

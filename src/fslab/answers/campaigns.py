@@ -8,18 +8,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fslab.answers.ratio import Estimate
-from fslab.stats.campaign_spread import NO_SPREAD, CampaignCells, CampaignRatio, CampaignSpread, combined, fit
+from fslab.stats.campaign_spread import NO_SPREAD, CampaignRatio, CampaignSpread, Weight, combined, fit
 
-__all__ = ["NO_SPREAD", "CampaignCells", "CampaignSpread", "fit", "over_campaigns"]
+__all__ = ["NO_SPREAD", "CampaignSpread", "Weight", "fit", "over_campaigns"]
 
 
-def over_campaigns(
-    found: Sequence[Estimate], spread: CampaignSpread, weights: Sequence[Sequence[float]]
-) -> Estimate:
+def over_campaigns(found: Sequence[Estimate], spread: CampaignSpread, weights: Sequence[Weight]) -> Estimate:
     """Return the estimate of all campaigns together, from those of each campaign.
 
-    ``weights``: those of the cells of each workload in the logarithm of the ratio. Campaigns without an interval do not
-    count; without any, the first estimate is returned.
+    ``weights``: those of the figures in the logarithm of the ratio. Campaigns without an interval do not count; without
+    any, the first estimate is returned.
     """
     known = [each for each in found if each.interval and each.interval.low > 0 and each.ratio]
     ratios = [

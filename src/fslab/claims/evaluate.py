@@ -29,7 +29,7 @@ from fslab.answers.ratio import (
     without,
 )
 from fslab.claims import verdict as verdicts
-from fslab.claims.campaigns import spread_of, weights_by_workload
+from fslab.claims.campaigns import spread_of, weights_by_cell
 from fslab.claims.effort import effort_of
 from fslab.claims.finding_words import answer_words
 from fslab.claims.model import DECISIVE, CampaignsBetween, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
@@ -75,7 +75,8 @@ class Evaluator:
         if self.spread is None:
             return None
         return CampaignsBetween(
-            changes=expm1(sqrt(self.spread.changes.variance)), shifts=expm1(sqrt(self.spread.shifts.variance))
+            changes=expm1(sqrt(self.spread.changes.variance + self.spread.stacks.variance)),
+            shifts=expm1(sqrt(self.spread.shifts.variance + self.spread.machine.variance)),
         )
 
     def answer(
@@ -227,7 +228,7 @@ class Evaluator:
         if self.spread is None:
             return found
         others = [each._made(weights, coverage, among) for each in self.others]
-        return over_campaigns([found, *others], self.spread, weights_by_workload(weights))
+        return over_campaigns([found, *others], self.spread, weights_by_cell(weights))
 
     def _made(self, weights: Weights, coverage: float, among: int) -> Estimate:
         values: list[Mapping[int, float]] = [self.trials.values(figure) for figure, _ in weights]
