@@ -19,9 +19,8 @@ use crate::error::Result;
 
 /// Level of detail of latency recording. `Operation` costs one clock reading per operation, `Syscalls` one per system
 /// call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Detail {
     /// No latency: only counts and the duration of the phase.
     Off,
@@ -33,38 +32,29 @@ pub enum Detail {
 }
 
 /// Measurement options.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Copy, Default, Serialize, clap::Args)]
 pub struct Measure {
     /// Latency to record; more detail costs more readings of the clock.
-    #[cfg_attr(feature = "clap", arg(long, value_enum, value_name = "DETAIL", default_value_t))]
+    #[arg(long, value_enum, value_name = "DETAIL", default_value_t)]
     pub latency: Detail,
     /// Record a time series: count operations per interval of this length, such as 100ms; default: none.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long = "interval", value_name = "TIME", value_parser = crate::units::parse_duration_ns)
-    )]
+    #[arg(long = "interval", value_name = "TIME", value_parser = crate::units::parse_duration_ns)]
     pub interval_ns: Option<u64>,
 }
 
 /// Threads and measurement options.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Copy, Serialize, clap::Args)]
 pub struct Measured {
     /// Number of threads, which start at the same moment.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, value_name = "N", default_value_t = 1, value_parser = number_of_threads())
-    )]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number_of_threads())]
     pub threads: usize,
     /// Measurement options.
     #[serde(flatten)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub measure: Measure,
 }
 
 /// The maximum is Linux's limit of tasks (proc(5), `/proc/sys/kernel/pid_max`). A list of that many fits in memory.
-#[cfg(feature = "clap")]
 fn number_of_threads() -> clap::builder::RangedU64ValueParser<usize> {
     clap::builder::RangedU64ValueParser::new().range(0..=1 << 22)
 }

@@ -23,25 +23,24 @@ use crate::memory;
 use crate::walk::{Directory, Entry, Handle, Tree, Tried, Visit, Visitor, Walked, walk};
 
 /// Parameters of the operation.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Serialize, clap::Args)]
 pub struct Parameters {
     /// Tree to walk.
     #[serde(flatten)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub walked: Walked,
     /// Report directories separately down to this depth.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 1))]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub depth: usize,
     /// Maximum number of lines of each list; 0: all.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 20))]
+    #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
     /// Compute ages relative to this time, in seconds since 1970; default: now.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "SECONDS"))]
+    #[arg(long, value_name = "SECONDS")]
     pub now: Option<i64>,
     /// Threads and measurement options.
     #[serde(flatten)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub measured: Measured,
 }
 

@@ -31,29 +31,25 @@ use crate::walk::{
 const RETRIES: usize = 3;
 
 /// Parameters of the operation.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Serialize, clap::Args)]
 pub struct Parameters {
     /// Directory to delete.
     #[serde(serialize_with = "path_as_text")]
-    #[cfg_attr(feature = "clap", arg(value_name = "DIR"))]
+    #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// Delete the contents of DIR, and keep DIR itself.
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     pub keep_root: bool,
     /// Whether to call `syncfs` at the end, within the measured time.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long = "no-syncfs", action = clap::ArgAction::SetFalse,
-            help = "Skip the final syncfs, which is part of the measured time")
-    )]
+    #[arg(long = "no-syncfs", action = clap::ArgAction::SetFalse,
+          help = "Skip the final syncfs, which is part of the measured time")]
     pub syncfs: bool,
     /// Which directory is visited next: the one found last (depth) or first (breadth).
-    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    #[arg(long, value_enum, default_value_t)]
     pub order: Order,
     /// Threads and measurement options.
     #[serde(flatten)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub measured: Measured,
 }
 

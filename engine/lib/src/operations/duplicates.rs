@@ -24,15 +24,15 @@ use crate::error::Result;
 use crate::measure::Measured;
 use crate::measure::phase::NOTHING;
 use crate::measure::whole::Whole;
+use crate::units::parse_size;
 use crate::walk::{Walked, walk};
 
 /// Bytes read from a file at a time in a comparison. The two buffers of a thread fit into the L2 cache.
 const PIECE: usize = 64 << 10;
 
 /// Algorithm of the full hashes, which are computed only where they are needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Hash {
     /// BLAKE3, 256 bits, cryptographic.
     Blake3,
@@ -42,29 +42,25 @@ pub enum Hash {
 }
 
 /// Parameters of the operation.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Serialize, clap::Args)]
 pub struct Parameters {
     /// Tree to walk.
     #[serde(flatten)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub walked: Walked,
     /// Skip files that are smaller.
     // Empty files are never compared: 0 has the same effect as 1.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long = "minimum", value_name = "SIZE", default_value = "1", value_parser = crate::units::parse_size)
-    )]
+    #[arg(long = "minimum", value_name = "SIZE", default_value = "1", value_parser = parse_size)]
     pub minimum_bytes: u64,
     /// Hash of whole files, used where files of the same size, beginning and end differ.
-    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    #[arg(long, value_enum, default_value_t)]
     pub hash: Hash,
     /// Maximum number of sets to list, those with the most redundant bytes first.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 0))]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub list: usize,
     /// Threads and measurement options.
     #[serde(flatten)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub measured: Measured,
 }
 

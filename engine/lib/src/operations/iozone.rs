@@ -25,6 +25,7 @@ use crate::measure::recorder::Recorder;
 use crate::memory;
 use crate::room::{self, Need};
 use crate::sys;
+use crate::units::{parse_length, parse_size};
 use crate::workset::{FileOrder, Shape, WorkSet};
 use bench::{Bench, Counted, Files, Kit, Ready};
 
@@ -70,68 +71,55 @@ impl Test {
 }
 
 /// Parameters of the operation.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Serialize, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of IOzone")]
 pub struct Parameters {
     /// Existing directory to work in.
     #[serde(serialize_with = "path_as_text")]
-    #[cfg_attr(feature = "clap", arg(value_name = "DIR"))]
+    #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// Tests to run, in this order.
-    #[cfg_attr(feature = "clap", arg(skip))]
+    #[arg(skip)]
     pub tests: Vec<Test>,
     /// Size of each thread's file; several for a sweep (-s).
-    #[cfg_attr(
-        feature = "clap",
-        arg(long = "size", value_name = "LIST", value_delimiter = ',', default_value = "512k",
-            value_parser = crate::units::parse_size)
-    )]
+    #[arg(long = "size", value_name = "LIST", value_delimiter = ',', default_value = "512k",
+          value_parser = parse_size)]
     pub sizes_bytes: Vec<u64>,
     /// Record length: size of a read or write; several for a sweep (-r).
-    #[cfg_attr(
-        feature = "clap",
-        arg(long = "record", value_name = "LIST", value_delimiter = ',', default_value = "4k",
-            value_parser = crate::units::parse_size)
-    )]
+    #[arg(long = "record", value_name = "LIST", value_delimiter = ',', default_value = "4k",
+          value_parser = parse_size)]
     pub records_bytes: Vec<u64>,
     /// Include fsync in the measured time (-e).
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     pub flush: bool,
     /// Include close in the measured time (-c).
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     pub close: bool,
     /// Bypass the page cache with `O_DIRECT` (-I).
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     pub direct: bool,
     /// Each write reaches the device: `O_SYNC` (-o).
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     pub sync: bool,
     /// Purge a CPU cache of this size before each test; default: no purge (-p, -S).
-    #[cfg_attr(
-        feature = "clap",
-        arg(long = "purge", value_name = "SIZE", value_parser = crate::units::parse_length,
-            default_value = "0", hide_default_value = true)
-    )]
+    #[arg(long = "purge", value_name = "SIZE", value_parser = parse_length,
+          default_value = "0", hide_default_value = true)]
     pub purge_bytes: usize,
     /// Repeat the tests up to N times, each time with files of their own; the bandwidth is that of all rounds.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))
-    )]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
     /// Stop repeating once each test has taken so many seconds in total; default: all rounds.
-    #[cfg_attr(feature = "clap", arg(long = "enough", value_name = "SECONDS", requires = "rounds"))]
+    #[arg(long = "enough", value_name = "SECONDS", requires = "rounds")]
     pub enough_seconds: Option<f64>,
     /// Keep the files, for a later run without test 0 (-w).
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     pub keep: bool,
     /// Random seed of the order of the random tests.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 0))]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
     /// Threads and measurement options.
     #[serde(flatten)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub measured: Measured,
 }
 

@@ -21,43 +21,36 @@ use crate::workset::{FileOrder, Shape, WorkSet};
 pub const WORK_DIRECTORY: &str = "fslab-meta";
 
 /// Parameters of the operation.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Serialize, clap::Args)]
 pub struct Parameters {
     /// Existing directory to work in.
     #[serde(serialize_with = "path_as_text")]
-    #[cfg_attr(feature = "clap", arg(value_name = "DIR"))]
+    #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// Number of files.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 10_000))]
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub files: u64,
     /// Number of directories for the files; 1: all threads share it; as many as threads: each thread has its own.
-    #[cfg_attr(feature = "clap", arg(long = "dirs", value_name = "N", default_value_t = 1))]
+    #[arg(long = "dirs", value_name = "N", default_value_t = 1)]
     pub directories: u64,
     /// Order in which each thread visits its files; files are always created in ascending order.
-    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    #[arg(long, value_enum, default_value_t)]
     pub order: FileOrder,
     /// Operations, comma-separated, in this order; default: all.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, value_name = "LIST", value_delimiter = ',', value_enum,
-            default_values_t = Step::ALL, hide_default_value = true)
-    )]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum,
+          default_values_t = Step::ALL, hide_default_value = true)]
     pub operations: Vec<Step>,
     /// Whether to call `syncfs` after each operation that changes the file system, within the measured time.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long = "no-syncfs", action = clap::ArgAction::SetFalse,
-            help = "Skip the syncfs after each operation that changes the file system, which is part of the \
-                    measured time")
-    )]
+    #[arg(long = "no-syncfs", action = clap::ArgAction::SetFalse,
+          help = "Skip the syncfs after each operation that changes the file system, which is part of the \
+                measured time")]
     pub syncfs: bool,
     /// Random seed of --order random.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 0))]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
     /// Threads and measurement options.
     #[serde(flatten)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub measured: Measured,
 }
 

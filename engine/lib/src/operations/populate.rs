@@ -32,26 +32,22 @@ use crate::{memory, room, sys};
 const FIRST_OWNER: u32 = 10_000;
 
 /// Parameters of the operation.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Serialize, clap::Args)]
 pub struct Parameters {
     /// New or empty directory; directories that delete refuses are refused here too.
     #[serde(serialize_with = "path_as_text")]
-    #[cfg_attr(feature = "clap", arg(value_name = "DIR"))]
+    #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// Specification of the data set.
-    #[cfg_attr(feature = "clap", arg(skip))]
+    #[arg(skip)]
     pub spec: Spec,
     /// Whether to call `syncfs` at the end, within the measured time.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long = "no-syncfs", action = clap::ArgAction::SetFalse,
-            help = "Skip the final syncfs, which is part of the measured time")
-    )]
+    #[arg(long = "no-syncfs", action = clap::ArgAction::SetFalse,
+          help = "Skip the final syncfs, which is part of the measured time")]
     pub syncfs: bool,
     /// Threads and measurement options.
     #[serde(flatten)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub measured: Measured,
 }
 

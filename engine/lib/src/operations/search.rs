@@ -21,40 +21,36 @@ use crate::measure::phase::NOTHING;
 use crate::measure::recorder::Recorder;
 use crate::measure::syscall::Syscall;
 use crate::sys;
+use crate::units::parse_length;
 use crate::walk::{Directory, Entry, FileVisitor, Tried, Visit, Walked, walk};
 use crate::{memory, names};
 
 /// Parameters of the operation.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Serialize, clap::Args)]
 pub struct Parameters {
     /// Tree to walk.
     #[serde(flatten)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub walked: Walked,
     /// Text to search for.
-    #[cfg_attr(feature = "clap", arg(long, short, value_name = "TEXT", allow_hyphen_values = true))]
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     pub pattern: String,
     /// The pattern is a regular expression over bytes; ^ and $ are the start and end of a line.
-    #[cfg_attr(feature = "clap", arg(long, short = 'E'))]
+    #[arg(long, short = 'E')]
     pub regex: bool,
     /// Ignore the case of ASCII letters.
-    #[cfg_attr(feature = "clap", arg(long, short))]
+    #[arg(long, short)]
     pub ignore_case: bool,
     /// Maximum number of matching files to list.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 0))]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub list: usize,
     /// Size of a read, at least 4k.
     // A read may be longer, by the unused space for an incomplete line.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long = "buffer", value_name = "SIZE", default_value = "256k",
-            value_parser = crate::units::parse_length)
-    )]
+    #[arg(long = "buffer", value_name = "SIZE", default_value = "256k", value_parser = parse_length)]
     pub buffer_bytes: usize,
     /// Threads and measurement options.
     #[serde(flatten)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub measured: Measured,
 }
 

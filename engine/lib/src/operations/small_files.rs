@@ -17,6 +17,7 @@ use crate::measure::recorder::Recorder;
 use crate::measure::syscall::Syscall;
 use crate::random::mix;
 use crate::room::{self, Need};
+use crate::units::parse_size;
 use crate::workset::{File, FileOrder, Files, Shape, WorkSet};
 use crate::{memory, sys};
 
@@ -30,9 +31,8 @@ const CHUNK: usize = 1 << 20;
 const LENGTHS: u64 = 0x6c65_6e67_7468_7321;
 
 /// A step of the operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Step {
     /// Create with `O_EXCL`, write, close; with --fsync, fsync before the close.
     Create,
@@ -67,62 +67,43 @@ impl Step {
 }
 
 /// Parameters of the operation.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Serialize, clap::Args)]
 pub struct Parameters {
     /// Existing directory to work in.
     #[serde(serialize_with = "path_as_text")]
-    #[cfg_attr(feature = "clap", arg(value_name = "DIR"))]
+    #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// Number of files.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 10_000))]
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub files: u64,
     /// Size of each file.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long = "size", value_name = "SIZE", default_value = "4k", value_parser = crate::units::parse_size)
-    )]
+    #[arg(long = "size", value_name = "SIZE", default_value = "4k", value_parser = parse_size)]
     pub size_bytes: u64,
     /// Maximum size of a file: sizes are uniform between --size and this; default: all files have --size.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long = "max-size", value_name = "SIZE", value_parser = crate::units::parse_size)
-    )]
+    #[arg(long = "max-size", value_name = "SIZE", value_parser = parse_size)]
     pub largest_bytes: Option<u64>,
     /// Number of directories for the files; as many as threads: each thread has its own.
-    #[cfg_attr(feature = "clap", arg(long = "dirs", value_name = "N", default_value_t = 1))]
+    #[arg(long = "dirs", value_name = "N", default_value_t = 1)]
     pub directories: u64,
     /// Order in which each thread visits its files; files are always created in ascending order.
-    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    #[arg(long, value_enum, default_value_t)]
     pub order: FileOrder,
     /// Call fsync on each file before it is closed.
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     pub fsync: bool,
     /// Whether to call `syncfs` after create and delete, within the measured time.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long = "no-syncfs", action = clap::ArgAction::SetFalse,
-            help = "Skip the final syncfs of create and delete, which is part of the measured time")
-    )]
+    #[arg(long = "no-syncfs", action = clap::ArgAction::SetFalse,
+          help = "Skip the final syncfs of create and delete, which is part of the measured time")]
     pub syncfs: bool,
     /// Operations, comma-separated, in this order.
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            value_name = "LIST",
-            value_delimiter = ',',
-            value_enum,
-            default_value = "create,stat,read,delete"
-        )
-    )]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "create,stat,read,delete")]
     pub operations: Vec<Step>,
     /// Random seed of contents, sizes and --order random.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 0))]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
     /// Threads and measurement options.
     #[serde(flatten)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub measured: Measured,
 }
 

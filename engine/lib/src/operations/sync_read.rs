@@ -19,12 +19,12 @@ use crate::measure::recorder::Recorder;
 use crate::measure::syscall::Syscall;
 use crate::memory;
 use crate::sys;
+use crate::units::parse_length;
 use crate::walk::{Directory, Entry, FileVisitor, Handle, Tried, Trouble, Visit, Walked, walk};
 
 /// Advice to the kernel about the reads that follow (`posix_fadvise`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Advise {
     /// Sequential access: a larger read-ahead.
     Sequential,
@@ -37,29 +37,24 @@ pub enum Advise {
 }
 
 /// Parameters of the operation.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Serialize, clap::Args)]
 pub struct Parameters {
     /// Tree to walk.
     #[serde(flatten)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub walked: Walked,
     /// Size of a read.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long = "buffer", value_name = "SIZE", default_value = "256k",
-            value_parser = crate::units::parse_length)
-    )]
+    #[arg(long = "buffer", value_name = "SIZE", default_value = "256k", value_parser = parse_length)]
     pub buffer_bytes: usize,
     /// Bypass the page cache (`O_DIRECT`).
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     pub direct: bool,
     /// Announce the access pattern with `posix_fadvise`; default: none.
-    #[cfg_attr(feature = "clap", arg(long = "fadvise", value_enum, value_name = "ADVICE"))]
+    #[arg(long = "fadvise", value_enum, value_name = "ADVICE")]
     pub advise: Option<Advise>,
     /// Threads and measurement options.
     #[serde(flatten)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub measured: Measured,
 }
 

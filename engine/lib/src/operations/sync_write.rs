@@ -27,13 +27,13 @@ use crate::measure::Measured;
 use crate::measure::phase::Finish;
 use crate::measure::recorder::Recorder;
 use crate::measure::syscall::Syscall;
+use crate::units::parse_length;
 use crate::walk::{Directory, Entry, Handle, Node, Order, Tree, Tried, Visit, Visitor, walk};
 use crate::{memory, sys};
 
 /// Method of copying the contents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Method {
     /// `read(2)` and `write(2)`.
     #[default]
@@ -45,9 +45,8 @@ pub enum Method {
 }
 
 /// System calls that make the copy durable, within the measured time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Sync {
     /// Nothing is synced.
     None,
@@ -62,39 +61,34 @@ pub enum Sync {
 }
 
 /// Parameters of the operation.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Serialize, clap::Args)]
 pub struct Parameters {
     /// Tree to mirror.
     #[serde(serialize_with = "path_as_text")]
-    #[cfg_attr(feature = "clap", arg(value_name = "SRC"))]
+    #[arg(value_name = "SRC")]
     pub source: PathBuf,
     /// New or empty directory; directories that delete refuses are refused here too.
     #[serde(serialize_with = "path_as_text")]
-    #[cfg_attr(feature = "clap", arg(value_name = "DST"))]
+    #[arg(value_name = "DST")]
     pub destination: PathBuf,
     /// Size of a read and write.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long = "buffer", value_name = "SIZE", default_value = "256k",
-            value_parser = crate::units::parse_length)
-    )]
+    #[arg(long = "buffer", value_name = "SIZE", default_value = "256k", value_parser = parse_length)]
     pub buffer_bytes: usize,
     /// How contents are copied; a method that the file system does not support is an error.
-    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    #[arg(long, value_enum, default_value_t)]
     pub method: Method,
     /// How the copy is made durable, in the measured time.
-    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    #[arg(long, value_enum, default_value_t)]
     pub sync: Sync,
     /// Which directory is visited next: the one found last (depth) or first (breadth).
-    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    #[arg(long, value_enum, default_value_t)]
     pub order: Order,
     /// Skip directories on other file systems.
-    #[cfg_attr(feature = "clap", arg(long, short = 'x'))]
+    #[arg(long, short = 'x')]
     pub one_file_system: bool,
     /// Threads and measurement options.
     #[serde(flatten)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub measured: Measured,
 }
 

@@ -29,9 +29,8 @@ use pool::Pool;
 use worker::{Task, Worker};
 
 /// Order in which directories are visited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Order {
     /// The directory found last: few directories are open at a time, and neighbouring files are visited together.
     #[default]
@@ -41,18 +40,17 @@ pub enum Order {
 }
 
 /// A tree to walk.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Serialize, clap::Args)]
 pub struct Walked {
     /// Top directory of the tree.
     #[serde(serialize_with = "path_as_text")]
-    #[cfg_attr(feature = "clap", arg(value_name = "DIR"))]
+    #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// Which directory is visited next: the one found last (depth) or first (breadth).
-    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    #[arg(long, value_enum, default_value_t)]
     pub order: Order,
     /// Skip directories on other file systems.
-    #[cfg_attr(feature = "clap", arg(long, short = 'x'))]
+    #[arg(long, short = 'x')]
     pub one_file_system: bool,
 }
 

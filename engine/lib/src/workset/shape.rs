@@ -7,9 +7,8 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 
 /// Order in which a worker processes its files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum FileOrder {
     /// Ascending, in the order of creation.
     #[default]

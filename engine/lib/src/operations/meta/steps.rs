@@ -22,9 +22,8 @@ const DIRECTORY: u8 = b'm';
 const TRUNCATED: u64 = 4096;
 
 /// A step of the operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Step {
     /// Create with `O_EXCL`, and close.
     Create,
