@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -33,6 +34,17 @@ class TestJournal:
                 ("loop", "/a b/x.img\nwith a newline")
             ]
         assert list(leftover(tmp_path)) == ["c"]
+
+    def test_a_full_disk_is_named(self, tmp_path: Path) -> None:
+        former = resource.getrlimit(resource.RLIMIT_FSIZE)
+        with CampaignJournal("c", tmp_path) as journal:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, former[1]))
+            try:
+                with pytest.raises(OSError, match="File too large") as raised:
+                    journal.will_create("mount", "/m")
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, former)
+            assert raised.value.filename == str(journal.path)
 
     def test_nothing_pending_leaves_no_file(self, tmp_path: Path) -> None:
         with CampaignJournal("c", tmp_path) as journal:

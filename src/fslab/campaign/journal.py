@@ -119,10 +119,13 @@ class CampaignJournal:
     def _append(self, line: dict[str, Any]) -> None:
         data = (json.dumps(line) + "\n").encode()
         before = os.fstat(self._descriptor).st_size
-        if os.write(self._descriptor, data) != len(data):
-            os.ftruncate(self._descriptor, before)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-        os.fdatasync(self._descriptor)
+        with files.named(self.path):
+            written = os.write(self._descriptor, data)
+            if written == len(data):
+                os.fdatasync(self._descriptor)
+                return
+        os.ftruncate(self._descriptor, before)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
 
     def _content(self) -> bytes:
         # Through the descriptor: the name may lead to another file by now.

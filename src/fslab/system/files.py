@@ -23,6 +23,15 @@ def opened(path: Path | str, flags: int = os.O_RDONLY, *, dir_fd: int | None = N
         os.close(descriptor)
 
 
+@contextmanager
+def named(path: Path | str) -> Iterator[None]:
+    """Add the file's name to an OSError of write(2), which knows only the descriptor."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
 def held(path: Path | str, undo: ExitStack, flags: int = os.O_RDONLY) -> int:
     """Return a descriptor of a file, as ``opened`` does, that ``undo`` closes. No signal comes in between: what nobody
     closes keeps a device or a mount in use until the process ends."""

@@ -12,17 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fslab.system.files import opened
+from fslab.system.files import named, opened
 
 
 def write_new(path: Path, content: bytes) -> None:
     """Write a file that does not exist yet. OSError with its name: EEXIST if anything has that name, even a link."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-    except OSError as error:  # of write(2): it knows no name
-        raise OSError(error.errno, error.strerror, str(path)) from error
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with named(path), os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        file.write(content)
 
 
 def read(path: Path | str, *, limit_bytes: int, beneath: int | None = None) -> bytes:
