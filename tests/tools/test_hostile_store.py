@@ -247,7 +247,8 @@ def test_a_list_of_campaigns_asks_no_questions_for_each(
     [
         {"stopping": {"trials": "inf"}}, {"stopping": {"trials": 10**12}}, {"stopping": {"trials": 1, "precision": -1}},
         {"stopping": []}, {"scale": "-rf"}, {"scale": 0}, {"set": 5}, {"files": ["x"]}, {"directory": {}},
-        {"claims": [{"id": []}]}, {"extended_from": "x"}, {"ablation": 1}, {"budget_s": "soon"},
+        {"claims": [{"id": []}]}, {"extended_from": "x"}, {"extended_from": ["9" * 30]}, {"ablation": 1},
+        {"budget_s": "soon"}, {"user_id": "9" * 30},
     ],
 )  # fmt: skip
 def test_settings_that_fslab_does_not_write_are_refused(altered: Altered, settings: dict[str, Any]) -> None:

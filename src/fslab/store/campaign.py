@@ -6,7 +6,7 @@ A plain value; it does not access the store.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import AwareDatetime, Field, field_serializer, field_validator
 
@@ -80,13 +80,13 @@ class CampaignSettings(Frozen):
     scale: float = Field(1.0, gt=0, allow_inf_nan=False)
     budget_s: float | None = Field(None, ge=0, allow_inf_nan=False)
     stopping: StoppingRule | None = None
-    extended_from: tuple[int, ...] = ()
+    extended_from: tuple[Annotated[int, Field(ge=1, le=MOST_TRIALS)], ...] = ()
     claims: tuple[Claim, ...] = ()
     runs: tuple[RunBudget, ...] = ()
     files: dict[str, str] = {}
     directory: str | None = None
     ablation: Ablation | None = None
-    user_id: int | None = None
+    user_id: int | None = Field(None, ge=0, lt=1 << 32)
     fleet_run: str | None = None
 
     @field_serializer("claims")
