@@ -133,6 +133,34 @@ def test_a_full_disk_ends_the_campaign_with_how_to_go_on(small_disk: Path, tmp_p
 
 
 @pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_store_that_is_moved_away_ends_the_campaign_with_how_to_go_on(
+    replaced: bool, tmp_path: Path
+) -> None:
+    """SQLite would go on in the file that nobody finds any more."""
+    (away := tmp_path / "away").mkdir()
+
+    def move(number: int) -> None:
+        if number == 2:
+            for path in tmp_path.glob("store.sqlite*"):
+                path.rename(away / path.name)
+            if replaced:
+                Store.open(str(tmp_path / "store.sqlite")).close()
+
+    with Store.open(str(tmp_path / "store.sqlite")) as store:
+        campaign = created(store, tmp_path)
+        with pytest.raises(
+            StoreLostError, match=f"(?s)was removed, moved or replaced .*--resume {campaign.id}"
+        ):
+            trial_loop.run_campaign(campaign, store, Noting(at_trial=move), budget_s=None)
+        for path in tmp_path.glob("store.sqlite*"):
+            path.unlink()
+        for path in away.iterdir():
+            path.rename(tmp_path / path.name)
+        finishes_with_the_kept_trial(store.campaign(campaign.id), store)
+
+
+@pytest.mark.usefixtures("hasty")
 def test_a_store_that_another_program_locks_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     with closing(sqlite3.connect(path, isolation_level=None)) as other:

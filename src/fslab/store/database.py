@@ -7,8 +7,9 @@ trials.
 import os
 import sqlite3
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select, table, text
 from sqlalchemy.exc import (
@@ -18,7 +19,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.sql import column
 
-from fslab.errors import NotStoredError, StoreError, UnsafeError
+from fslab.errors import NotStoredError, StoreError, StoreLostError, UnsafeError
 from fslab.store import database_errors, readonly
 from fslab.store.creation import create as create_tables
 from fslab.store.creation import sqlite_triggers
@@ -116,6 +117,10 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
 def _configure(engine: Engine, reading: readonly.Connector | None) -> None:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure_reading if reading else _configure_sqlite)
+        database = engine.url.database
+        if not reading and database and database != ":memory:":
+            place = os.path.abspath(database)  # noqa: PTH100 - as SQLAlchemy does
+            event.listen(engine, "connect", lambda _, record: record.info.update({_File: _File.of(place)}))
         event.listen(engine, "begin", _begin_sqlite)
         event.listen(engine, "before_cursor_execute", _begin_statement)
     elif engine.url.drivername == "postgresql+psycopg":
@@ -193,6 +198,29 @@ class _Statement:
         return self.ends is not None and time.monotonic() > self.ends
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _File:
+    """The database file that a connection has open. ``identity``: its device and inode, None if it is not there."""
+
+    path: str
+    identity: tuple[int, int] | None
+
+    @classmethod
+    def of(cls, path: str) -> Self:
+        try:
+            found = Path(path).stat()
+        except OSError:
+            return cls(path=path, identity=None)
+        return cls(path=path, identity=(found.st_dev, found.st_ino))
+
+    def check(self) -> None:
+        """Raise StoreLostError if the path leads to another file by now, or to none: nobody would find what is stored
+        in the open one."""
+        if self.identity is None or _File.of(self.path) != self:
+            what = "was removed, moved or replaced while it was open"
+            raise StoreLostError(what, where=self.path, hint="put it back")
+
+
 def _begin_statement(connection: Connection, *_: object) -> None:
     writes = connection.get_execution_options().get(WRITING)
     connection.info[_Statement].ends = (
@@ -268,6 +296,8 @@ def _enter_wal(connection: sqlite3.Connection) -> None:
 def _begin_sqlite(connection: Connection) -> None:
     # A transaction that first reads and then writes fails at once if another one wrote meanwhile. IMMEDIATE waits.
     immediate = connection.get_execution_options().get(WRITING)
+    if immediate and (file := connection.info.get(_File)):
+        file.check()
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
 
