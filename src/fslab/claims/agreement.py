@@ -31,7 +31,7 @@ def agreement(a: Verdicts, b: Verdicts) -> Agreement:
     ours, theirs = _decided(a), _decided(b)
     common = [key for key in ours if key in theirs]
     other = [key for key in common if ours[key].verdict is not theirs[key].verdict]
-    changed = [key for key in other if _result(ours[key].verdict) != _result(theirs[key].verdict)]
+    changed = [key for key in other if result_of(ours[key].verdict) != result_of(theirs[key].verdict)]
     return Agreement(
         common=len(common),
         changed=tuple(ChangedVerdict(id=key[0], says=key[1], a=ours[key], b=theirs[key]) for key in changed),
@@ -41,7 +41,7 @@ def agreement(a: Verdicts, b: Verdicts) -> Agreement:
     )
 
 
-def _result(verdict: ClaimVerdict) -> tuple[ClaimVerdict, ...]:
+def result_of(verdict: ClaimVerdict) -> tuple[ClaimVerdict, ...]:
     """Return the verdicts that mean the same for a claim."""
     return next((group for group in (UPHELD, FAILED, BELOW) if verdict in group), (verdict,))
 

@@ -8,61 +8,47 @@ claims of a study.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import exp, expm1, inf, log, prod, sqrt
+from math import exp, expm1, inf, log, sqrt
 
 from fslab.answers.campaigns import NO_SPREAD, CampaignSpread, over_campaigns
-from fslab.answers.model import UNPAIRED
 from fslab.answers.ratio import (
     PAIRS_LEAST,
     Estimate,
-    Looks,
-    NoisePrior,
-    Question,
-    Values,
-    estimate,
-    estimate_figure,
     further_from,
-    unfit,
-    without,
 )
 from fslab.claims import verdict as verdicts
+from fslab.claims.campaign_estimates import CampaignEstimates, Weights
 from fslab.claims.campaigns import spread_of, weights_by_cell
 from fslab.claims.effort import effort_of
 from fslab.claims.finding_words import answer_words
 from fslab.claims.model import DECISIVE, CampaignsBetween, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
-from fslab.claims.parts import Bounds, CellFigure, Part, Spread
-from fslab.claims.trials import Trials
+from fslab.claims.parts import Bounds, Part, Spread
 from fslab.claims.verdict import firm, from_edge, margin, tendency_of, verdict_of
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
 from fslab.stopping_settings import MARGIN
 
 ERROR = 0.05
-Weights = Sequence[tuple[CellFigure, float]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Evaluator:
-    """Evaluates parts of claims. ``looks``: of a campaign with interim analyses; None without them.
+class Evaluator(CampaignEstimates):
+    """Evaluates parts of claims by the trials of a campaign, and by ``others`` of the study on this machine, with the
+    ``spread`` between all of them.
 
-    ``interim``: whether this is one of these analyses, so that others follow. ``others``: of other campaigns of the
-    study on this machine, with the ``spread`` between all of them.
     ``error``: the probability that a verdict on a claim is false. ``estimates``: a cache, by figures, coverage and
     number of parts.
     """
 
-    trials: Trials
-    looks: Looks | None = None
-    interim: bool = False
     error: float = ERROR
-    others: Sequence["Evaluator"] = ()
+    others: Sequence[CampaignEstimates] = ()
     spread: CampaignSpread | None = None
     estimates: dict[object, Estimate] = field(default_factory=dict, repr=False)
 
-    def over(self, others: Sequence["Evaluator"]) -> "Evaluator":
+    def over(self, others: Sequence[CampaignEstimates]) -> "Evaluator":
         """Return the evaluator by these campaigns too, or itself if they do not show how much figures change
         between them."""
         spread = spread_of([self.trials, *(each.trials for each in others)])
@@ -224,76 +210,11 @@ class Evaluator:
         return self.estimates[key]
 
     def _over_campaigns(self, weights: Weights, coverage: float, among: int) -> Estimate:
-        found = self._made(weights, coverage, among)
+        found = self.of_campaign(weights, coverage, among)
         if self.spread is None:
             return found
-        others = [each._made(weights, coverage, among) for each in self.others]
+        others = [each.of_campaign(weights, coverage, among) for each in self.others]
         return over_campaigns([found, *others], self.spread, weights_by_cell(weights))
-
-    def _made(self, weights: Weights, coverage: float, among: int) -> Estimate:
-        values: list[Mapping[int, float]] = [self.trials.values(figure) for figure, _ in weights]
-        powers = [weight for _, weight in weights]
-        prior = None
-        metrics = [*{figure.metric.name for figure, _ in weights}]
-        if len(metrics) == 1:
-            prior = self.trials.noise.prior(metrics[0], [(figure.cell, weight) for figure, weight in weights])
-        # Of the comparisons of a claim, the one with the largest variance decides.
-        prior = prior and dataclasses.replace(prior, among=max(prior.among, among))
-        looked = self.trials.common_blocks(figure for figure, _ in weights)
-        if powers == [1.0, -1.0]:
-            return self._compare(values[0], values[1], coverage, prior, looked)
-        every = [one for each in values for one in each.values()]
-        problem = unfit(every)
-        has_zeros = problem is Reason.NOT_POSITIVE and min(every) == 0 and min(powers) > 0
-        if problem is not None and not has_zeros:
-            return without(len(values[0]), problem, PAIRS_LEAST, coverage)
-        blocks = sorted(set.intersection(*(set(each) for each in values)))
-        if not blocks:
-            return without(0, Reason.NO_SAMPLES, PAIRS_LEAST, coverage)
-        over, under = (_product(values, powers, blocks, way) for way in (1, -1))
-        if has_zeros:
-            return self._median(over, coverage, looked)
-        found = self._compare(over, under, coverage, prior, looked)
-        # The denominator is not an independent sample here, so an interval from all pairs would be invalid.
-        unpaired = found.method in UNPAIRED
-        return dataclasses.replace(found, interval=None, reason=Reason.TOO_FEW_SAMPLES) if unpaired else found
-
-    def _compare(
-        self,
-        a: Mapping[int, float],
-        b: Mapping[int, float],
-        coverage: float,
-        prior: NoisePrior | None,
-        looked: int,
-    ) -> Estimate:
-        """Compare in the blocks that both have. ``looked``: the blocks that they took part in.
-
-        This is the number of blocks of the look: the cells of a comparison may be left out of some blocks, and a failed
-        trial must not make one look use the level of the one before again.
-        """
-        if self._is_early(looked):
-            return self._early(min(len(a), len(b)), coverage)
-        question = Question(over=a, under=b, prior=prior, blocks=looked or None)
-        return estimate(question, looks=self.looks, coverage=coverage)
-
-    def _median(self, values: Values, coverage: float, looked: int) -> Estimate:
-        """Estimate a figure, some of whose values are 0. ``looked``: see :meth:`_compare`."""
-        if self._is_early(looked):
-            return self._early(len(values), coverage)
-        return estimate_figure(values, looks=self.looks, coverage=coverage, blocks=looked)
-
-    def _is_early(self, looked: int) -> bool:
-        """Return whether an interim analysis is before the blocks of the first look.
-
-        Cells that begin later than the campaign have fewer blocks than others at its interim analyses. Both looks would
-        spend the error of the first one. A report of a campaign that ended early takes the place of the first look.
-        """
-        return self.interim and self.looks is not None and looked < self.looks.at(0)
-
-    def _early(self, size: int, coverage: float) -> Estimate:
-        return without(
-            size, Reason.TOO_FEW_SAMPLES, self.looks.at(0) if self.looks else PAIRS_LEAST, coverage
-        )
 
     def _spread(self, part: Spread, coverage: float) -> Estimate:
         """Estimate the ratio of two spreads from simultaneous intervals of all pairs (Bonferroni).
@@ -316,14 +237,6 @@ class Evaluator:
             n_a=fewest, n_b=fewest, ratio=exp(middle - under_middle), interval=interval, p_value=None, reason=None,
             needed=PAIRS_LEAST, method=estimates[0].method, coverage=coverage,
         )  # fmt: skip
-
-
-def _product(
-    values: Sequence[Mapping[int, float]], powers: Sequence[float], blocks: Sequence[int], way: int
-) -> dict[int, float]:
-    """Return by block the product of the figures in the numerator (``way`` 1) or in the denominator (−1)."""
-    chosen = [(each, abs(power)) for each, power in zip(values, powers, strict=True) if power * way > 0]
-    return {block: prod(each[block] ** power for each, power in chosen) for block in blocks}
 
 
 def _largest(side: Sequence[Estimate]) -> tuple[float, float, float]:
