@@ -146,9 +146,8 @@ def row(
 
 def tables(runs: int) -> str:
     about = (
-        f"{LINES} lines, a limit of {100 * LIMIT:g} %, log-normal data, {runs} runs. *AR*: autocorrelation from trial "
-        "to trial. *Shift*: standard deviation of a factor common to all figures of a campaign. *Any difference*: "
-        "`--fail-if-different`."
+        f"{LINES} lines, a limit of {100 * LIMIT:g} %, log-normal data, {runs} runs. *Shift*: standard deviation of a "
+        "factor common to all figures of a campaign. *Any difference*: `--fail-if-different`."
     )
     return "\n\n".join(
         [f"Made by `{COMMAND}`.", about, table(HEAD, [row(*case, runs) for case in CASES], words=0)]

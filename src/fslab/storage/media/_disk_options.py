@@ -39,7 +39,7 @@ class VirtualOptions(media.MediumOptions):
         description=f"the modelled disk: {', '.join(_profiles.NAMES)}; none: no model, requests take no extra time"
     )
     size: SomeSize = Field(
-        "1t", description="size of the disk, such as 1t, a multiple of 4k; only written blocks take memory"
+        "1t", description="size of the disk, a multiple of 4k; only written blocks take memory"
     )
     memory: SomeSize = Field(
         "1g", description="memory for written blocks, a multiple of 4k; when it is full, writes fail"

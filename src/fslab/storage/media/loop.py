@@ -18,7 +18,7 @@ class LoopOptions(_image.ImageOptions):
 
     size: Size = Field(
         "2g",
-        description="size of the image, such as 2g; without `room`, it is fully written before the first trial",
+        description="size of the image; without `room`, it is fully written before the first trial",
     )
     direct_io: bool = Field(
         True,

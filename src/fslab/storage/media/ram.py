@@ -21,9 +21,7 @@ SLACK_BYTES = 4 << 20
 class RamOptions(_image.ImageOptions):
     """Size of the image."""
 
-    size: Size = Field(
-        "1g", description="size of the image, such as 1g; without `room`, it takes that much memory"
-    )
+    size: Size = Field("1g", description="size of the image; without `room`, it takes that much memory")
 
 
 class Ram(_image.ImageMedium[RamOptions]):
