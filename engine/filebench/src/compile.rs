@@ -34,7 +34,7 @@ pub struct Context {
     /// The working directory. The paths of all filesets are resolved below it.
     pub directory: PathBuf,
     /// Variables and their values as typed. They override every `set` in the file.
-    pub overrides: Vec<(String, String)>,
+    pub overrides: BTreeMap<String, String>,
     /// Run time in seconds that overrides those in the file.
     pub seconds: Option<f64>,
     /// Whether the command `system` is allowed.

@@ -20,7 +20,6 @@ mod scan;
 mod schedule;
 mod words;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -36,31 +35,64 @@ use fslab_engine::error::{Error, Result};
 use program::{Program, Step};
 
 /// The parameters of a workload run.
-#[derive(Debug, Clone, Serialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
+#[derive(Debug, Clone, Default, Serialize, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 pub struct Parameters {
     /// Name of the workload, as in messages.
+    #[arg(skip)]
     pub script: String,
     /// Text of the workload. The output document contains its digest instead.
     #[serde(rename = "script_blake3", serialize_with = "as_digest")]
+    #[arg(skip)]
     pub text: String,
     /// Working directory of the workload. All files are in its subdirectory [`WORK_DIRECTORY`].
     #[serde(serialize_with = "path_as_text")]
+    #[arg(skip)]
     pub directory: PathBuf,
-    /// Variables that override those of the workload.
-    pub set: BTreeMap<String, String>,
-    /// Run time in seconds that overrides that of the workload.
+    /// Run time; takes precedence over the workload.
+    #[arg(long = "run", value_name = "SECONDS", value_parser = parse_seconds)]
     pub run_seconds: Option<f64>,
-    /// Seed of the random numbers of the threads, except for `randsrc=urandom`. The created files do not depend on it.
+    /// Set a variable of the workload; takes precedence over the workload; can be repeated.
+    #[serde(serialize_with = "as_map")]
+    #[arg(long, value_name = "VARIABLE=VALUE", value_parser = parse_setting)]
+    pub set: Vec<(String, String)>,
+    /// Random seed.
+    // Of the threads, except for `randsrc=urandom`. The created files do not depend on it.
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Whether the workload may run shell commands (`system`).
-    pub allow_system: bool,
-    /// Whether each run ends with `syncfs(2)`, whose time is part of the measured time.
+    /// Call syncfs at the end, in the measured time.
+    #[arg(long)]
     pub syncfs: bool,
-    /// Whether to stop after the files are created.
+    /// Create the files of the workload, and do nothing else.
+    #[arg(long)]
     pub create_only: bool,
-    /// Whether to reuse all files of an earlier run without checking them.
+    /// Use the files of an earlier run with the same variables, without checking them.
+    #[arg(long)]
     pub reuse: bool,
+    /// Allow the workload to run shell commands.
+    #[arg(long)]
+    pub allow_system: bool,
+}
+
+fn parse_seconds(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(seconds),
+        _ => Err(format!("'{text}' is not a number of seconds above 0")),
+    }
+}
+
+fn parse_setting(text: &str) -> std::result::Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected VARIABLE=VALUE")?;
+    let name = name.trim_start_matches('$');
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(fits) {
+        return Err(format!("'{name}' is not a valid variable name"));
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn as_map<S: serde::Serializer>(set: &[(String, String)], to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_map(set.iter().map(|(name, value)| (name, value)))
 }
 
 fn as_digest<S: serde::Serializer>(text: &str, serializer: S) -> std::result::Result<S::Ok, S::Error> {
@@ -109,7 +141,7 @@ fn compiled(parameters: &Parameters) -> Result<Program> {
     let source = Source { name: parameters.script.clone(), text: parameters.text.clone() };
     let context = Context {
         directory,
-        overrides: parameters.set.clone().into_iter().collect(),
+        overrides: parameters.set.iter().cloned().collect(),
         seconds: parameters.run_seconds,
         allow_system: parameters.allow_system,
         reuse: parameters.reuse,

@@ -2,7 +2,6 @@
 
 mod text;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
@@ -22,7 +21,6 @@ use crate::plain;
 /// docs/filebench.md lists differences from Filebench. A workload without a run command runs for 60
 /// seconds.
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 #[command(group(ArgGroup::new("what").required(true).args(["workload", "script", "list"])))]
 pub(crate) struct Arguments {
     /// File in the Workload Model Language, or name of a built-in workload
@@ -37,37 +35,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", required_unless_present_any = ["list", "check"])]
     dir: Option<PathBuf>,
 
-    /// Run time; takes precedence over the workload
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
-    run: Option<f64>,
-
-    /// Set a variable of the workload; takes precedence over the workload; can be repeated
-    #[arg(long = "set", value_name = "VARIABLE=VALUE", value_parser = parse_setting)]
-    settings: Vec<(String, String)>,
-
-    /// Random seed
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
+    #[command(flatten)]
+    parameters: Parameters,
 
     /// Fail unless the text of the workload has this BLAKE3 digest
-    #[arg(long, value_name = "HEX")]
+    // Listed after --seed.
+    #[arg(long, value_name = "HEX", display_order = 5)]
     digest: Option<String>,
-
-    /// Call syncfs at the end, in the measured time
-    #[arg(long)]
-    syncfs: bool,
-
-    /// Create the files of the workload, and do nothing else
-    #[arg(long)]
-    create_only: bool,
-
-    /// Use the files of an earlier run with the same variables, without checking them
-    #[arg(long)]
-    reuse: bool,
-
-    /// Allow the workload to run shell commands
-    #[arg(long)]
-    allow_system: bool,
 
     /// Print all errors in the workload, or what it would do; run nothing
     #[arg(long)]
@@ -76,23 +50,6 @@ pub(crate) struct Arguments {
     /// List the built-in workloads, with their variables
     #[arg(long)]
     list: bool,
-}
-
-fn parse_seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(seconds),
-        _ => Err(format!("'{text}' is not a number of seconds above 0")),
-    }
-}
-
-fn parse_setting(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("expected VARIABLE=VALUE")?;
-    let name = name.trim_start_matches('$');
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if name.is_empty() || !name.chars().all(fits) {
-        return Err(format!("'{name}' is not a valid variable name"));
-    }
-    Ok((name.to_owned(), value.to_owned()))
 }
 
 impl Arguments {
@@ -106,13 +63,7 @@ impl Arguments {
             script,
             text,
             directory: self.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
-            set: self.settings.iter().cloned().collect::<BTreeMap<_, _>>(),
-            run_seconds: self.run,
-            seed: self.seed,
-            allow_system: self.allow_system,
-            syncfs: self.syncfs,
-            create_only: self.create_only,
-            reuse: self.reuse,
+            ..self.parameters.clone()
         };
         if self.check {
             let outcome = check(&parameters)?;
@@ -161,13 +112,7 @@ fn list() -> anyhow::Result<Shown> {
             script: one.name.to_owned(),
             text: one.text.to_owned(),
             directory: PathBuf::from("."),
-            set: BTreeMap::new(),
-            run_seconds: None,
-            seed: 0,
-            allow_system: false,
-            syncfs: false,
-            create_only: false,
-            reuse: false,
+            ..Parameters::default()
         };
         let answer = check(&parameters)?.answer.unwrap_or_default();
         entries.push(json!({"name": one.name, "summary": one.summary(), "variables": answer["variables"]}));
