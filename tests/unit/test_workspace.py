@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import signal
@@ -12,13 +13,19 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from tests import made
 from tests.limits import LIMIT_S
 
 from fslab.campaign import cleanup, journal, workspace
 from fslab.campaign.journal import CampaignJournal
+from fslab.campaign.running_trial import RunningTrial
 from fslab.campaign.trial_loop import new_id
+from fslab.cell import TrialKey
+from fslab.errors import InterruptedBySignal, UnsafeError
+from fslab.feasibility import RefusingJournal
+from fslab.storage import Workspace
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import cache, paths, process_marks
+from fslab.system import cache, paths, process_marks, signals
 
 
 def test_a_workspace_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,6 +35,35 @@ def test_a_workspace_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (opened.runtime / "scratch" / "report").write_text("x")
         assert list(journal.leftover()) == [name]
     assert [path for path in tmp_path.rglob("*") if name in str(path)] == []
+
+
+def test_a_signal_while_the_journal_is_opened_leaves_no_file(
+    own_directories: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("shields", 0), ("noted", None), ("left_at", None), ("raised", None)):
+        monkeypatch.setattr(signals._SignalState, name, value)
+    lock = fcntl.flock
+
+    def interrupted(descriptor: int, operation: int) -> None:
+        lock(descriptor, operation)
+        signals._handle(signal.SIGTERM, None)
+
+    monkeypatch.setattr(fcntl, "flock", interrupted)
+    with pytest.raises(InterruptedBySignal), workspace.opened(new_id(), frozenset()):
+        raise AssertionError("was not interrupted")
+    assert [path for path in own_directories.rglob("*") if path.is_file()] == []
+
+
+def test_a_runtime_directory_that_is_removed_meanwhile_is_named(tmp_path: Path) -> None:
+    runtime = tmp_path / "runtime"
+    opened = Workspace(campaign="c", runtime=runtime, images=tmp_path, journal=RefusingJournal())
+    key = TrialKey(campaign="c", block=0, seed=1)
+    trial = RunningTrial(cell=made.CELL, key=key, workspace=opened, machine={})
+    with pytest.raises(UnsafeError, match="runtime: was removed"), trial.guarded():
+        (runtime / "scratch").mkdir()
+    runtime.mkdir()
+    with pytest.raises(FileNotFoundError), trial.guarded():
+        (runtime / "gone/scratch").mkdir()
 
 
 def deepen(directory: Path, levels: int = 3000) -> None:

@@ -83,6 +83,9 @@ class RunningTrial:
         except ABORT:
             raise
         except (FslabError, OSError) as error:
+            if not (runtime := self.workspace.runtime).is_dir():
+                what, hint = "was removed while a campaign used it", "resume the campaign"
+                raise UnsafeError(what, where=str(runtime), hint=hint) from error
             words = {word for command in self.workspace.commands for word in command.argv}
             texts = [message.text for message in about(log.messages(), words)]
             self.observed.setdefault("kernel_log", tuple(texts[-KEPT_LINES:]))

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from fslab.campaign.cleanup import undo_pending
 from fslab.campaign.journal import CampaignJournal
 from fslab.storage import Workspace
-from fslab.system import files, oom, paths
+from fslab.system import files, oom, paths, signals
 from fslab.system.signals import Teardown
 
 
@@ -17,7 +17,9 @@ def opened(campaign: str, wipe: frozenset[str]) -> Iterator[Workspace]:
     The journal undoes the directories, and what a signal left between its journal entry and its registration on an
     ExitStack.
     """
-    with CampaignJournal(campaign) as journal, Teardown() as undo:
+    with Teardown() as undo:
+        with signals.shielded():  # a journal that nobody closes leaves its file
+            journal = undo.enter_context(CampaignJournal(campaign))
         undo.enter_context(oom.protected())
         undo_pending(journal)
         undo.callback(undo_pending, journal)
