@@ -31,9 +31,10 @@ from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.rows import looks_of
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.claims.agreement import result_of
 from fslab.claims.build import asked_of
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.model import FAILED, ClaimVerdict
+from fslab.claims.model import DECISIVE, UPHELD, ClaimVerdict
 from fslab.claims.multiplicity import answers
 from fslab.claims.parts import Bounds, Part, Quotient
 from fslab.claims.schema import Claim
@@ -59,7 +60,7 @@ RULES = {"without the noise of other cells": False, FSLAB: True}
 # Not simulated here, where all cells of a study have the same shape.
 ONE_CELL = {"spikes in one cell only", "bimodal in one cell only", "the same, 85 : 15"}
 EQUAL = {"log-normal", "autocorrelated (AR 0.3)", "autocorrelated (AR 0.5)"}
-CLOSED = {*FAILED, ClaimVerdict.REPLICATED, ClaimVerdict.PARTLY}
+CLOSED = {*DECISIVE, *UPHELD}
 Truth = Mapping[str, float]  # the logarithm of the true level, by cell id
 
 
@@ -292,7 +293,7 @@ def over(
             covered.append(course.covered)
             waited += [when / 60 for when in course.decided_s if when < inf]
         pairs = zip(runs[0].verdicts, runs[1].verdicts, strict=True)
-        same += [one is other for one, other in pairs if {one, other} <= CLOSED]
+        same += [result_of(one) == result_of(other) for one, other in pairs if {one, other} <= CLOSED]
     cells = [f"{100 * decided / claims:.0f}", f"{np.mean(waited):.1f}", f"{100 * np.mean(same):.0f}"]
     return 100 * false / max(1, decided), float(100 * np.mean(covered)), cells
 
