@@ -79,6 +79,11 @@ class TestJournal:
         ]
         assert parse("") == []
 
+    @pytest.mark.parametrize("boot", ["[]", "{}", "1"])
+    def test_a_boot_that_is_no_text_is_unknown(self, boot: str) -> None:
+        (entry,) = parse(f'{{"id": "1-1", "kind": "image", "target": "/x", "boot": {boot}}}')
+        assert (entry.boot, entry.rebooted) == (None, False)
+
     def test_ids_stay_unique_when_a_journal_is_opened_again(self, tmp_path: Path) -> None:
         with CampaignJournal("c", tmp_path) as journal:
             first = journal.will_create("mount", "/m")

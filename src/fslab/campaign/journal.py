@@ -147,8 +147,9 @@ def parse(text: str) -> list[JournalEntry]:
             case {"undone": str(entry)}:
                 entries.pop(entry, None)
             case {"id": str(entry), "kind": str(kind), "target": str(target)}:
+                begun = item.get("boot")
                 entries[entry] = JournalEntry(
-                    id=entry, kind=kind, target=target, boot=item.get("boot"),
+                    id=entry, kind=kind, target=target, boot=begun if isinstance(begun, str) else None,
                     devices=tuple(_devices(item.get("devices"))),
                 )  # fmt: skip
     return list(entries.values())
