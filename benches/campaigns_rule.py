@@ -2,7 +2,7 @@
 
 fslab's own code estimates what changes (``stats.campaign_spread``) and combines the campaigns. Counts how often a
 difference is shown, by one campaign and by all. Prints the table of docs/simulations.md; ``--write`` replaces it in
-that file. Fixed seeds; takes about a minute on one core.
+that file. Fixed seeds; takes about four minutes on one core.
 
     python benches/campaigns_rule.py [--studies 200] [--write docs/simulations.md]
 """
