@@ -166,7 +166,7 @@ def level_words(verdicts: Verdicts) -> str:
 def _between_campaigns(verdicts: Verdicts) -> str:
     """Return what the intervals contain of what changes between campaigns."""
     if verdicts.between is None:
-        return "of one campaign: what changes from one to the next is not in the intervals (a further one shows it)"
+        return "of one campaign: what changes from one to the next is not in the intervals (further ones show it)"
     one, whole = (f"{share * 100:.0f} %" for share in (verdicts.between.changes, verdicts.between.shifts))
     return (
         f"of {len(verdicts.others) + 1} campaigns: the intervals contain what changes from one to the next, "
