@@ -18,7 +18,7 @@ def opened(campaign: str, wipe: frozenset[str]) -> Iterator[Workspace]:
     ExitStack.
     """
     with Teardown() as undo:
-        with signals.shielded():  # a journal that nobody closes leaves its file
+        with signals.shielded():  # a journal that is not closed leaves its file
             journal = undo.enter_context(CampaignJournal(campaign))
         undo.enter_context(oom.protected())
         undo_pending(journal)

@@ -214,8 +214,8 @@ class _File:
         return cls(path=path, identity=(found.st_dev, found.st_ino))
 
     def check(self) -> None:
-        """Raise StoreLostError if the path leads to another file by now, or to none: nobody would find what is stored
-        in the open one."""
+        """Raise StoreLostError if the path leads to another file by now, or to none: what is stored in the open one
+        would be lost."""
         if self.identity is None or _File.of(self.path) != self:
             what = "was removed, moved or replaced while it was open"
             raise StoreLostError(what, where=self.path, hint="put it back")
