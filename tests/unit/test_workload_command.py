@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import time
+import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +15,14 @@ from pydantic import ValidationError
 from tests.unit.read import read
 
 from fslab import workloads
+from fslab.campaign import tool_output
 from fslab.campaign.consent import executed
 from fslab.cell import Cell, WorkloadSpec
 from fslab.cli import consent
-from fslab.errors import NoSpaceError, StudyError, ToolOutputError, UsageError
+from fslab.errors import NoSpaceError, StudyError, ToolFailedError, ToolOutputError, UsageError
 from fslab.plan.expand import expand
 from fslab.study.load import load_text
+from fslab.system import proc
 from fslab.units import Direction, Unit
 from fslab.workloads import REGISTRY, Job, Parameters, ToolOutput
 from fslab.workloads._command_lines import split
@@ -94,6 +99,45 @@ def test_metrics_are_read_from_what_it_prints() -> None:
         COMMAND.read(parameters, ToolOutput(stdout="nothing", stderr="", duration_s=1))
     with pytest.raises(NoSpaceError):
         COMMAND.read(parameters, ToolOutput(stdout="", stderr="cp: No space left on device", duration_s=1))
+
+
+ENDLESS = {"metrics.rate.pattern": "(?:a+)+b (.*)"}
+LONG = ToolOutput(stdout="a" * 60, stderr="", duration_s=1)
+
+
+def test_a_pattern_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool_output, "READ_LIMIT_S", 0.1)
+    done = proc.run(["true"])
+    for failed in (done, replace(done, returncode=1)):
+        own = workloads.parsed(WorkloadSpec(name="w", tool="command", parameters={"run": "x", **ENDLESS}))
+        with pytest.raises((ToolOutputError, ToolFailedError)) as error:
+            tool_output.reading(own, failed, LONG)
+        told = error.value.__cause__ or error.value
+        assert "not read within" in str(told)
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("prefix", ["", "one_"])
+def test_what_was_read_before_is_not_searched_for_again(prefix: str) -> None:
+    """By a page, which a thread of the server makes, of a store that others wrote to."""
+    parts = {"parts.one.tool": "command", "parts.two.tool": "command"}
+    parts |= {f"parts.{part}.run": "x" for part in ("one", "two")}
+    parts |= {f"parts.one.{key}": value for key, value in ENDLESS.items()}
+    tool, raw = ("mixed", parts) if prefix else ("command", {"run": "x", **ENDLESS})
+    files = {"one/stdout": LONG.stdout}
+    output = replace(LONG, files=files, figures={f"{prefix}rate": 7.0, f"{prefix}time": 9.0})
+    found = workloads.parsed(WorkloadSpec(name="w", tool=tool, parameters=raw)).read(output).metrics
+    assert found[f"{prefix}rate"] == 7.0
+
+
+def test_of_many_matches_only_the_last_one_is_kept() -> None:
+    parameters = parsed(run="x", **{"metrics.rate.pattern": "(?s:.)([0-9])"})
+    text = "a1" * (1 << 18)
+    tracemalloc.start()
+    read(COMMAND, parameters, ToolOutput(stdout=text, stderr="", duration_s=1))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1 << 20
 
 
 @pytest.mark.parametrize("said", ["nan", "-inf", "1e999"])

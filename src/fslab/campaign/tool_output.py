@@ -7,13 +7,14 @@ import errno
 from typing import Any
 
 from fslab.errors import FslabError, NoSpaceError, ToolOutputError, UnsupportedError
-from fslab.system import proc, untrusted_files
+from fslab.system import proc, signals, untrusted_files
 from fslab.tracing import slow_operations
 from fslab.units import format_size
 from fslab.workloads import Commands, ParsedWorkload, Reading, ToolOutput
 
 LOG_LIMIT_BYTES = 256 << 20  # about six million operations
 LIMIT_BYTES = 64 << 20  # of one report file; the longest one known has 3 MiB
+READ_LIMIT_S = 60.0
 
 
 def output(done: proc.Completed, commands: Commands, scratch: int) -> ToolOutput:
@@ -55,7 +56,16 @@ def operations(name: str, scratch: int) -> list[tuple[float, float]] | None:
 
 def reading(workload: ParsedWorkload[Any], done: proc.Completed, output: ToolOutput) -> Reading:
     """Return the tool's figures. If the tool failed, raise why: NoSpaceError or UnsupportedError if the workload finds
-    that in the output, else the error for its exit status."""
+    that in the output, else the error for its exit status. ToolOutputError if that takes more than ``READ_LIMIT_S``: a
+    study can say how to find figures, and a plug-in has its own parser."""
+    what = f"{workload.tool.name}'s output was not read within {READ_LIMIT_S:.0f} s of CPU time"
+    with signals.limited(
+        READ_LIMIT_S, ToolOutputError(what, hint="if metrics have a 'pattern', simplify it")
+    ):
+        return _reading(workload, done, output)
+
+
+def _reading(workload: ParsedWorkload[Any], done: proc.Completed, output: ToolOutput) -> Reading:
     if done.returncode == 0:
         return workload.read(output)
     try:

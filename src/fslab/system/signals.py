@@ -84,6 +84,31 @@ def _lost_since(before: InterruptedBySignal | None) -> InterruptedBySignal | Non
     return _SignalState.raised if is_main and _SignalState.raised is not before else None
 
 
+@contextmanager
+def limited(limit_s: float, late: Exception) -> Iterator[None]:
+    """Raise ``late`` in the block after ``limit_s`` of CPU time, also in a regular expression that never ends. Only in
+    the main thread, which alone gets signals: elsewhere there is no limit."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    runs = True
+
+    def end(_signum: int, _frame: FrameType | None) -> None:
+        if runs:
+            raise late
+
+    former = signal.signal(signal.SIGVTALRM, end)
+    try:
+        signal.setitimer(signal.ITIMER_VIRTUAL, limit_s)
+        try:
+            yield
+        finally:
+            runs = False
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, former)
+
+
 class Teardown(ExitStack):
     """An ExitStack whose unwinding no signal interrupts."""
 

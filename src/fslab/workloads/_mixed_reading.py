@@ -16,9 +16,14 @@ def output_of(name: str, output: ToolOutput, seconds: Mapping[str, float]) -> To
     """Return the output of one part, from the output of all parts."""
     own = {key.partition("/")[2]: text for key, text in output.files.items() if key.startswith(f"{name}/")}
     stdout, stderr = (own.pop(stream, "") for stream in STREAMS)
+    figures = output.figures and {
+        key.removeprefix(f"{name}_"): value
+        for key, value in output.figures.items()
+        if key.startswith(f"{name}_")
+    }
     return ToolOutput(
-        stdout=stdout, stderr=stderr, files=own, duration_s=seconds.get(name, output.duration_s)
-    )
+        stdout=stdout, stderr=stderr, files=own, duration_s=seconds.get(name, output.duration_s), figures=figures,
+    )  # fmt: skip
 
 
 def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Reading:

@@ -81,12 +81,14 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolOutput:
-    """Output of ``run``: its streams, its report files (name → text), and its wall time in seconds."""
+    """Output of ``run``: its streams, its report files (name → text), and its wall time in seconds. ``figures``: the
+    workload's metrics, if it was read before: what a study says how to find is not searched for again."""
 
     stdout: str
     stderr: str
     files: Mapping[str, str] = field(default_factory=dict)
     duration_s: float
+    figures: Mapping[str, float | None] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

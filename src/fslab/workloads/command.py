@@ -5,6 +5,7 @@ without confinement, or as a user that the study names. Such a study therefore r
 (``Workload.own_commands``).
 """
 
+from collections import deque
 from collections.abc import Mapping
 from math import ceil
 from typing import Any, ClassVar
@@ -85,7 +86,8 @@ class OwnCommand(Workload[CommandParameters]):
         return (*commands.prepare, commands.run, *commands.cleanup)
 
     def read(self, parameters: CommandParameters, output: ToolOutput) -> Reading:
-        """Return the time, and each metric's last match. ToolOutputError if a metric has no match."""
+        """Return the time, and each metric's last match. ToolOutputError if a metric has no match. To find one may take
+        as long as the study's pattern likes."""
         if reports_full_disk(output.stderr, output.stdout):
             raise NoSpaceError("the command: no space left on device", hint=SIZES_HINT)
         return Reading(
@@ -108,13 +110,17 @@ def _ranks_time(parameters: CommandParameters) -> bool:
     return parameters.rank_time or not parameters.declared
 
 
-def _figure(parameters: CommandParameters, name: str, output: ToolOutput) -> float:
+def _figure(parameters: CommandParameters, name: str, output: ToolOutput) -> float | None:
+    if output.figures is not None:
+        return output.figures.get(name)
     pattern = parameters.pattern(name)
-    found = pattern.findall(output.stdout) or pattern.findall(output.stderr)
+    # Only the last one is kept: of a long output, all of them would take gigabytes.
+    found = deque(pattern.finditer(output.stdout), 1) or deque(pattern.finditer(output.stderr), 1)
     if not found:
         told = one_line(output.stdout, output.stderr) or "nothing"
         raise ToolOutputError(f"metric '{name}': no match of '{pattern.pattern}' in the output: {told}")
+    number = found[0][1] or ""
     try:
-        return float(found[-1].replace(",", "")) * parameters.factor(name)
+        return float(number.replace(",", "")) * parameters.factor(name)
     except ValueError as error:
-        raise ToolOutputError(f"metric '{name}': '{found[-1]}' is not a number") from error
+        raise ToolOutputError(f"metric '{name}': '{number}' is not a number") from error

@@ -46,6 +46,7 @@ def read_again(trial: TrialRecord) -> Reading | None:
         stderr=trial.raw.get("stderr", ""),
         files=files,
         duration_s=trial.duration_s,
+        figures={name: figure.value for name, figure in trial.metrics.items()},
     )
     try:
         return parsed(trial.cell.workload).read(output)
