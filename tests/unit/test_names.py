@@ -18,7 +18,7 @@ from fslab.cell import MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, NoSpaceError, StoreError
 from fslab.names import LONGEST_FILE_NAME, file_name, is_word, short_word
 from fslab.record import Severity, Status, ValidityWarning
-from fslab.report.figures import Figure, files
+from fslab.report.figures import Figure, files, styles
 from fslab.store import export, rows
 from fslab.store.export import render
 from fslab.store.export_format import Format
@@ -148,7 +148,13 @@ def test_file_names_of_different_texts_differ() -> None:
 
 
 def test_figures_stay_in_their_directory(tmp_path: Path) -> None:
-    spec = {"mark": "point", "data": {"values": [{"x": 1}]}, "encoding": {"x": {"field": "x"}}}
+    values = [{"x": 1, "stack": "var(--evil)"}, {"x": 2, "stack": "on var(--ink)"}]
+    mark = {"type": "point", "color": "var(--ink)"}
+    spec = {
+        "mark": mark,
+        "data": {"values": values},
+        "encoding": {"x": {"field": "x"}, "y": {"field": "stack"}},
+    }
     figures = [
         Figure(id=key, title="t", caption="", alt="", spec=spec, marks={})
         for key in ("../../escaped\0", "x" * 400)
@@ -157,6 +163,10 @@ def test_figures_stay_in_their_directory(tmp_path: Path) -> None:
     assert len(written) == 4
     assert {path.parent for path in written} == {tmp_path / "in"}
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
+    drawn = written[0].read_text()
+    assert "var(--evil)" in drawn
+    assert "on var(--ink)" in drawn
+    assert styles.LIGHT["ink"] in drawn
 
 
 def test_a_medium_that_varies_in_long_values_has_a_short_name() -> None:

@@ -4,19 +4,17 @@ Must not depend on the kind of a figure.
 """
 
 import json
-import re
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
 from fslab import outputs
 from fslab.names import file_name
-from fslab.report.figures import Figure, styles
+from fslab.report.figures import Figure, Spec, styles
 
 VEGA_LITE = "6.4"
 LINE = 100  # characters of a caption
 _SCALE = 2  # pixels of a PNG per point: sharp in print at column width
-_VARIABLE = re.compile(r"var\(--([a-z0-9]+)\)")
 
 
 def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
@@ -30,7 +28,7 @@ def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
     written: list[Path] = []
     for figure in figures:
         spec = {
-            **json.loads(on_paper(json.dumps(figure.spec))),
+            **on_paper(figure.spec),
             "background": styles.LIGHT["paper"],
             "title": {"text": figure.title, "subtitle": textwrap.wrap(figure.caption, LINE)},
         }
@@ -42,7 +40,13 @@ def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
     return written
 
 
-def on_paper(text: str) -> str:
-    """Return a specification's text with the colours for paper instead of CSS variables."""
-    colours = styles.variables(dark=False)
-    return _VARIABLE.sub(lambda match: colours[match[1]], text)
+def on_paper(spec: Spec) -> Spec:
+    """Return a specification with the colours for paper instead of CSS variables. Names that contain one stay."""
+    colours = {
+        f'"{styles.colour(name)}"': f'"{value}"' for name, value in styles.variables(dark=False).items()
+    }
+    text = json.dumps(spec)
+    for variable, colour in colours.items():
+        text = text.replace(variable, colour)
+    made: Spec = json.loads(text)
+    return made
