@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests import made
 
+from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.sliced_rounds import run_in_slices
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey
 from fslab.record import Status, TrialRecord
@@ -67,7 +68,11 @@ def ran_s(record: TrialRecord) -> float:
 
 
 def test_fio_reports_what_it_did_in_the_time_in_which_it_ran(workspace: Workspace) -> None:
-    for record in run(workspace, cells("fio", READ, "ext4", "xfs")):
+    records = run(workspace, cells("fio", READ, "ext4", "xfs"))
+    assert isinstance(workspace.journal, CampaignJournal)
+    groups = [entry.target for entry in workspace.journal.pending() if entry.kind == "group"]
+    assert len(groups) in {0, 2}, "a killed campaign leaves them, if groups may be made"
+    for record in records:
         assert record.error is None
         (job,) = json.loads(record.raw["fio.json"])["jobs"]
         iops = record.metrics["read_iops"].value

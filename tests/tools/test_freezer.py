@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from fslab.campaign import cleanup
+from fslab.campaign.journal import CampaignJournal
 from fslab.system import cgroup, freezer, proc, process_marks
 
 # Two processes that each count in a file of their own.
@@ -23,10 +25,13 @@ for number in range(10**9):
     os.pwrite(file, str(number).encode(), 0)
 """
 LIMIT_S = 60.0
-KINDS: dict[str, Callable[[str], freezer.Freezer | None]] = {
+GROUPS: dict[str, Callable[[str, cgroup.Told], freezer.Freezer | None]] = {
     "group": freezer.create,
     "version 1": freezer.version_1,
-    "signals": lambda _: freezer.SignalFreezer(),
+}
+KINDS: dict[str, Callable[[str, cgroup.Told], freezer.Freezer | None]] = {
+    **GROUPS,
+    "signals": lambda *_: freezer.SignalFreezer(),
 }
 _numbers = itertools.count()
 
@@ -49,7 +54,7 @@ def have_grown(path: Path, before: list[int]) -> bool:
 
 @pytest.fixture(params=KINDS)
 def frozen(request: pytest.FixtureRequest) -> Iterator[freezer.Freezer]:
-    made = KINDS[request.param](f"fslab-test-{os.getpid()}-{next(_numbers)}")
+    made = KINDS[request.param](f"fslab-test-{os.getpid()}-{next(_numbers)}", lambda _: None)
     if made is None or (request.param == "group" and isinstance(made, freezer.SignalFreezer)):
         pytest.skip("no control group may be made here")
     yield made
@@ -80,6 +85,23 @@ def test_a_frozen_program_of_a_campaign_that_was_killed_ends(frozen: freezer.Fre
         frozen.freeze()
         assert process_marks.kill_marked(mark)
         until(lambda: started.has_ended(0.01))
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+def test_clean_ends_what_a_killed_campaign_left_in_a_frozen_group_also_without_its_mark(
+    kind: str, tmp_path: Path
+) -> None:
+    campaign = f"test-{os.getpid()}-{next(_numbers)}"
+    with CampaignJournal(campaign, tmp_path) as journal:
+        made = GROUPS[kind](f"fslab-{campaign}-s", lambda group: journal.will_create("group", str(group)))
+        if not isinstance(made, freezer.GroupFreezer):
+            pytest.skip("no control group may be made here")
+        with proc.running(("sleep", "600")) as started:
+            made.adopt(started.pid)
+            made.freeze()
+            assert [entry.kind for entry in cleanup.undo_pending(journal)] == ["group"]
+            until(lambda: started.has_ended(0.01))
+    assert not made.group.path.exists()
 
 
 def test_a_program_that_ends_while_it_runs_is_not_waited_for(frozen: freezer.Freezer) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import leaks
 from tests.limits import LIMIT_S, wait_for
 
 from fslab.errors import InterruptedBySignal, ToolFailedError, ToolMissingError, ToolTimeoutError
@@ -249,6 +250,16 @@ def test_only_marked_processes_are_killed_even_if_a_number_is_used_again(
     assert process_marks.kill_marked(mark)
     assert ours.wait(LIMIT_S) == -signal.SIGKILL
     assert other.exit_code() is None
+
+
+def test_what_a_marked_process_has_started_without_the_mark_is_killed_too(
+    start: Callable[..., proc.Child], tmp_path: Path
+) -> None:
+    mark, said = f"test-{os.getpid()}", tmp_path / "pid"
+    start("sh", "-c", f"env -i sleep 1000 & echo $! >{said}; wait", **{process_marks.MARK: mark})
+    wait_for(lambda: said.exists() and said.read_text().endswith("\n"))
+    assert process_marks.kill_marked(mark)
+    wait_for(lambda: leaks.is_dead(Path("/proc") / said.read_text().strip()))
 
 
 def test_usage_is_that_of_the_process_and_its_memory_not_that_of_fslab() -> None:

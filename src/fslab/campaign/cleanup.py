@@ -16,7 +16,7 @@ from fslab.machine import tuning
 from fslab.storage import pool, signatures
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
-from fslab.system import disk_server, loops, mounts, path_owners, process_marks, trees
+from fslab.system import cgroup, disk_server, loops, mounts, path_owners, process_marks, trees
 
 log = logging.getLogger("fslab.undo")
 END_DEADLINE_S = 5.0
@@ -199,6 +199,18 @@ def _remove_tree(target: str) -> None:
         trees.remove(path)
 
 
+def _end_group(target: str) -> None:
+    group = cgroup.ControlGroup(path=Path(target))
+    if group.path.is_dir():
+        group.end()
+    if group.path.is_dir():
+        raise FslabError(
+            f"processes in this control group cannot be ended: {group.processes()}",
+            where=target,
+            hint="see their stacks in /proc, then run: fslab clean",
+        )
+
+
 def _put_back(target: str) -> None:
     path, _, found = target.partition("=")
     if Path(path).exists():  # the settings of a removed CPU or module no longer exist
@@ -216,6 +228,7 @@ UNDO: Mapping[str, Callable[[str], None]] = {
     "image": lambda target: Path(target).unlink(missing_ok=True),
     "directory": _remove_directory,
     "tree": _remove_tree,
+    "group": _end_group,
     pool.KIND: pool.clean,
     "disk": lambda target: disk_server.clean(Path(target)),
     "tuning": _put_back,

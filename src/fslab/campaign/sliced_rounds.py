@@ -159,6 +159,7 @@ def _turn(trial: RunningTrial, ready: Ready, watch: Watch, *, drain: bool) -> sl
     workspace, up = trial.workspace, ready.up
     return slices.SlicedRun(
         name=f"{freezer.PREFIX}{workspace.campaign}{workspace.turn}",
+        will=workspace.will_group,
         stack=trial.cell.stack.name,
         start=lambda: trial.undo.enter_context(
             proc.running(

@@ -18,7 +18,7 @@ from typing import Self
 
 from fslab.errors import FslabError
 from fslab.plan.slicing import LEAST_SLICES
-from fslab.system import freezer, priority, proc, sysfs
+from fslab.system import cgroup, freezer, priority, proc, sysfs
 
 # How long a tool may run before its first slice: until it does I/O or makes an entry in the workload's directory, so
 # that no start is in a slice.
@@ -81,7 +81,8 @@ class Timeline:
 
 @dataclass(kw_only=True, slots=True)
 class SlicedRun:
-    """One tool that takes turns. ``name``: of its freezer. ``stack``: the name of its stack. ``start``: starts it.
+    """One tool that takes turns. ``name``: of its freezer, ``will``: gets the directory of its control group before it
+    is made. ``stack``: the name of its stack. ``start``: starts it.
 
     ``devices``: kernel names of the disks below its file system. ``directory``: the workload's own. ``look``: a check
     to call after each slice, which raises an error that ends the tool. ``drain``: writes back what a slice has left, or
@@ -97,6 +98,7 @@ class SlicedRun:
     look: Callable[[], None]
     drain: Callable[[], None] | None
     limit_s: float
+    will: cgroup.Told = lambda _: None
     ended: Callable[[], None] = lambda: None
     halt: Callable[[bool], None] = lambda _: None
     running: proc.Running | None = None
@@ -112,7 +114,7 @@ class SlicedRun:
     _left_bytes: int = 0
 
     def __enter__(self) -> Self:
-        self._freezer = freezer.create(self.name)
+        self._freezer = freezer.create(self.name, self.will)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -98,7 +98,8 @@ def _limited(trial: RunningTrial) -> AbstractContextManager[tuple[str, ...]]:
     if not spec.limits_tool:
         return nullcontext(())
     limit_bytes = limit_of(spec)["memory_bytes"]
-    return memory_limit.limited(f"{freezer.PREFIX}{trial.workspace.campaign}", limit_bytes)
+    name = f"{freezer.PREFIX}{trial.workspace.campaign}-memory"
+    return memory_limit.limited(name, limit_bytes, trial.workspace.will_group)
 
 
 def measure(

@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from fslab.system import mounts, process_ending, sysfs
 log = logging.getLogger("fslab.cgroup")
 DELEGATED = ("user.delegate", "trusted.delegate")  # attributes that systemd sets on a delegated group
 END_S = 5.0
+STATE, THAWED = "freezer.state", "THAWED"
+Told = Callable[[Path], object]  # gets the directory of a group before it is made
 _ALL = Path("/sys/fs/cgroup")
 
 
@@ -36,12 +38,15 @@ class ControlGroup:
         return [int(line) for line in (sysfs.text(self.path / "cgroup.procs") or "").split()]
 
     def end(self) -> None:
-        """Kill what is left in the group and remove it. What cannot be killed keeps the group, which harms nothing."""
+        """Kill what is left in the group, also if it is frozen, and remove it. What cannot be killed keeps the group,
+        which harms nothing."""
         until = time.monotonic() + END_S
         try:
             if left := self.processes():
                 log.info("killed in %s: %s", self.path, left)
                 self._kill(left)
+            if (state := self.path / STATE).exists():  # what version 1 has frozen does not end before
+                state.write_text(THAWED)
             while self.processes() and time.monotonic() < until:
                 time.sleep(0.02)
             self.path.rmdir()
@@ -56,7 +61,7 @@ class ControlGroup:
             pass
 
 
-def create(name: str, controller: str | None = None) -> ControlGroup | None:
+def create(name: str, controller: str | None = None, *, will: Told = lambda _: None) -> ControlGroup | None:
     """Create the group ``name`` below this process's own, or take the one that is there. None if that is not
     allowed. ``controller``: enabled for it."""
     own = _own()
@@ -68,14 +73,14 @@ def create(name: str, controller: str | None = None) -> ControlGroup | None:
     except OSError as error:
         log.info("no control group with the controller %s: %s", controller, error)
         return None
-    return _made(own / name)
+    return _made(own / name, will)
 
 
-def create_v1(name: str, controller: str) -> ControlGroup | None:
+def create_v1(name: str, controller: str, *, will: Told = lambda _: None) -> ControlGroup | None:
     """Create a group as ``create`` does, in the hierarchy of a controller of version 1. No service manager forbids
     that. None if there is no such hierarchy, or that is not allowed."""
     own = path_v1("self", controller)
-    return None if own is None else _made(own / name)
+    return None if own is None else _made(own / name, will)
 
 
 def path_v1(pid: int | str, controller: str) -> Path | None:
@@ -98,7 +103,8 @@ def may_control(controller: str) -> bool:
     return not (own / "cgroup.type").exists() and os.access(own, os.W_OK)
 
 
-def _made(path: Path) -> ControlGroup | None:
+def _made(path: Path, will: Told) -> ControlGroup | None:
+    will(path)
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:

@@ -25,7 +25,6 @@ from fslab.system.files import opened
 _PAUSE_S = 0.0002
 _ENDED = frozenset("ZX")
 _STOPPED = frozenset("Tt") | _ENDED
-_STATE, _THAWED = "freezer.state", "THAWED"
 PREFIX = "fslab-"  # of the names of groups
 
 
@@ -121,10 +120,10 @@ class SignalFreezer(Freezer):
         return [] if self.leader is None else [self.leader, *descendants(self.leader)]
 
 
-def create(name: str) -> Freezer:
+def create(name: str, will: cgroup.Told = lambda _: None) -> Freezer:
     """Return a freezer. ``name``: of its control group, below this process's own; begins with ``PREFIX``. The caller
     must ``end`` it."""
-    if (group := cgroup.create(name)) is not None:
+    if (group := cgroup.create(name, will=will)) is not None:
         if (group.path / "cgroup.freeze").exists():
             return GroupFreezer(
                 group=group,
@@ -134,15 +133,19 @@ def create(name: str) -> Freezer:
                 frozen=b"frozen 1",
             )
         group.end()
-    return version_1(name) or SignalFreezer()
+    return version_1(name, will) or SignalFreezer()
 
 
-def version_1(name: str) -> Freezer | None:
+def version_1(name: str, will: cgroup.Told = lambda _: None) -> Freezer | None:
     """Return a freezer of the version 1 hierarchy; None if there is none or that is not allowed. Else as ``create``."""
-    if (group := cgroup.create_v1(name, "freezer")) is None:
+    if (group := cgroup.create_v1(name, "freezer", will=will)) is None:
         return None
     return GroupFreezer(
-        group=group, switch=_STATE, words=("FROZEN", _THAWED), state=_STATE, frozen=b"FROZEN\n"
+        group=group,
+        switch=cgroup.STATE,
+        words=("FROZEN", cgroup.THAWED),
+        state=cgroup.STATE,
+        frozen=b"FROZEN\n",
     )
 
 
@@ -154,7 +157,7 @@ def let_end(pid: int) -> None:
     own = cgroup.path_v1(pid, "freezer")
     if own is not None and own.name.startswith(PREFIX):
         with contextlib.suppress(OSError):  # it has ended
-            (own / _STATE).write_text(_THAWED)
+            (own / cgroup.STATE).write_text(cgroup.THAWED)
 
 
 def session(leader: int) -> list[int]:

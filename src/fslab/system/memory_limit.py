@@ -23,7 +23,7 @@ def is_possible() -> bool:
 
 
 @contextmanager
-def limited(name: str, limit_bytes: int) -> Iterator[tuple[str, ...]]:
+def limited(name: str, limit_bytes: int, will: cgroup.Told = lambda _: None) -> Iterator[tuple[str, ...]]:
     """Yield the words before a command that limit its memory. It gets no swap. UnsupportedError if that is not
     possible.
 
@@ -35,7 +35,9 @@ def limited(name: str, limit_bytes: int) -> Iterator[tuple[str, ...]]:
         return
     with signals.Teardown() as undo:
         with signals.shielded():
-            group = cgroup.create_v1(name, _CONTROLLER) or cgroup.create(name, _CONTROLLER)
+            group = cgroup.create_v1(name, _CONTROLLER, will=will) or cgroup.create(
+                name, _CONTROLLER, will=will
+            )
             if group is None:
                 raise UnsupportedError(
                     "the memory of a command cannot be limited: no control group may be made"

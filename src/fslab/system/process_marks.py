@@ -19,11 +19,15 @@ def marked_processes(mark: str, root: Path = Path("/proc")) -> list[int]:
 
 
 def kill_marked(mark: str) -> bool:
-    """Send SIGKILL to ``marked_processes``. Return whether there were any."""
+    """Send SIGKILL to ``marked_processes``, and to what these have started, which can have another environment. Return
+    whether there were any."""
     found = marked_processes(mark)
-    with process_ending.sent(
-        found, signal.SIGKILL, lambda: [pid for pid in found if _is_marked(pid, mark)]
-    ) as killed:
+
+    def whole() -> set[int]:
+        marked = [pid for pid in found if _is_marked(pid, mark)]
+        return {*marked, *(child for pid in marked for child in freezer.descendants(pid))}
+
+    with process_ending.sent(whole(), signal.SIGKILL, whole) as killed:
         for pid in killed:
             freezer.let_end(pid)
     return bool(found)
