@@ -4,7 +4,6 @@ import os
 from itertools import islice
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from pydantic import ValidationError
@@ -26,6 +25,7 @@ from fslab.storage.filesystems import REGISTRY
 from fslab.system import mounts, path_owners, paths, tools
 from fslab.system.mountinfo import Mount
 from fslab.system.signals import Teardown
+from fslab.system.temporary import TemporaryDirectory
 
 _REQUEST_LIMIT_BYTES = 1 << 20
 
@@ -44,13 +44,13 @@ def crash_test(request: CrashRequest) -> dict[str, Any]:
     source = _source(request)
     recording.server_of(request.directory)
     directory, mount = _ground(request.directory)
-    with TemporaryDirectory(dir=paths.temporary(request.scratch), prefix="crash-") as place:
-        recorded = recording.record(directory, source, Path(place), request.threads)
+    with TemporaryDirectory("crash", request.scratch) as made:
+        recorded = recording.record(directory, source, made.path, request.threads)
         tested = _tested(directory, mount, recorded.base)
         keep = request.recordings or paths.recordings()
         with Teardown() as undo:
             recording.put_away(mount, tested, undo)
-            images = examine.private(Path(place), trial.IMAGES, undo, uses=keep)
+            images = examine.private(made.path, trial.IMAGES, undo, uses=keep)
             tally = trial.tally_of(recorded, tested, source, request, images)
         broken = any(finding.broken for finding in tally.findings.values())
         identity = kept.keep(recorded, tested, source, keep) if broken else None
@@ -148,8 +148,8 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
             "is not a directory", where=str(image.parent), hint="name another file: --output FILE"
         )
     path_owners.check_closed(image.parent, "--output")
-    with TemporaryDirectory(dir=paths.temporary(), prefix="fslab-crash-") as place, Teardown() as undo:
-        images = examine.private(Path(place), trial.IMAGES, undo, uses=image)
+    with TemporaryDirectory("crash") as made, Teardown() as undo:
+        images = examine.private(made.path, trial.IMAGES, undo, uses=image)
         with states.builder(found.recording.log, found.recording.base) as builder:
             replayed = judge.judge_of(found.tested, found.recording, found.source, builder, images)
             every = range(len(found.source.steps))

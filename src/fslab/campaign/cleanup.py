@@ -1,6 +1,7 @@
 """Removes what a crash left behind: processes, mounts, loop devices, images, directories, settings.
 
-Touches only what a journal names, and processes that carry the campaign's mark. Can be run twice.
+Touches only what a journal names, processes that carry the campaign's mark or were started by one that does, and
+directories for temporary files (``temporary``). Can be run twice.
 """
 
 import contextlib
@@ -16,10 +17,11 @@ from fslab.machine import tuning
 from fslab.storage import pool, signatures
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
-from fslab.system import cgroup, disk_server, loops, mounts, path_owners, process_marks, trees
+from fslab.system import cgroup, disk_server, loops, mounts, path_owners, process_marks, temporary, trees
 
 log = logging.getLogger("fslab.undo")
 END_DEADLINE_S = 5.0
+_NO_CAMPAIGN = "temporary"  # of the entries of directories that are in no journal
 LOCK_WAIT_S = 1.0  # a killed campaign releases the settings a moment after its journal
 
 
@@ -30,7 +32,8 @@ def clean(campaign: str) -> list[JournalEntry]:
 
 
 def clean_all() -> tuple[list[tuple[str, JournalEntry]], list[FslabError]]:
-    """Undo what ended campaigns left; skip running campaigns. Returns what was undone and what failed."""
+    """Undo what ended campaigns left; skip running campaigns. Remove temporary files that no process uses. Returns what
+    was undone and what failed."""
     done: list[tuple[str, JournalEntry]] = []
     failures: list[FslabError] = []
     for campaign in leftover():
@@ -42,6 +45,11 @@ def clean_all() -> tuple[list[tuple[str, JournalEntry]], list[FslabError]]:
             failures.append(error)
         except Exception as error:
             failures.append(_told(error, campaign))
+    try:
+        left = temporary.remove_left()
+        done.extend((_NO_CAMPAIGN, JournalEntry(id="", kind="tree", target=str(path))) for path in left)
+    except OSError as error:
+        failures.append(_told(error, _NO_CAMPAIGN))
     return done, failures
 
 

@@ -6,8 +6,8 @@ from fslab.cli.common import JsonOption, print_json, say
 def clean(as_json: JsonOption = False) -> None:
     """Remove what a killed campaign left behind: tools, mounts, loop devices, images; and restore system settings.
 
-    Only what fslab's own journals name is removed, and nothing of running campaigns. Results in the store are kept;
-    finish the campaign with: fslab run --resume.
+    Only what fslab's own journals name is removed, and its directories for temporary files that no process uses;
+    nothing of running campaigns. Results in the store are kept; finish the campaign with: fslab run --resume.
     """
     from fslab import clean as clean_all
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from fslab.crash import contents
@@ -20,8 +19,9 @@ from fslab.crash.contents import BLOCK_BYTES
 from fslab.crash.examine import Subject
 from fslab.errors import FslabError, UnsupportedError
 from fslab.faults import FILES
-from fslab.system import block_log, disk_server, files, mounts, paths
+from fslab.system import block_log, disk_server, files, mounts
 from fslab.system.signals import Teardown
+from fslab.system.temporary import TemporaryDirectory
 
 BLOCKS = 8  # of each file: more than any file system stores in an inode
 NAMES, NAME_BYTES = 64, 100
@@ -135,11 +135,8 @@ class Ground:
         """Restore the disk's contents at the end of the block. The file system is unmounted before the block and after
         it, and mounted again each time."""
         self.unmount()
-        with (
-            TemporaryDirectory(dir=paths.temporary(self.scratch), prefix="fslab-faults-") as place,
-            Teardown() as undo,
-        ):
-            image = Path(place) / "image"
+        with TemporaryDirectory("faults", self.scratch) as made, Teardown() as undo:
+            image = made.path / "image"
             disk_server.ask(self.server, "snapshot", path=str(image))
             undo.callback(self._undo, image)
             self.mount()

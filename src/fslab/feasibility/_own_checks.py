@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from fslab.cell import Cache, Cell
 from fslab.errors import ToolTimeoutError, UsageError
 from fslab.machine.surroundings import here
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import paths, proc, untrusted_files
+from fslab.system import proc, untrusted_files
+from fslab.system.temporary import TemporaryDirectory
 from fslab.system.tool_messages import one_line
 from fslab.workloads import Check, Job, parsed
 
@@ -44,11 +44,11 @@ def _checks(cell: Cell) -> list[Check]:
 @lru_cache(maxsize=1024)
 def _refusal(check: Check) -> tuple[str, str] | None:
     """Return the output and the errors of a tool that refuses its input. It runs in a directory of its own."""
-    with TemporaryDirectory(dir=paths.temporary(), prefix="fslab-check-") as place:
+    with TemporaryDirectory("check") as made:
         if check.file is not None:
-            untrusted_files.write_new(Path(place) / check.file, check.text.encode())
+            untrusted_files.write_new(made.path / check.file, check.text.encode())
         try:
-            done = proc.run(check.argv, cwd=Path(place), timeout_s=LIMIT_S, check=False)
+            done = proc.run(check.argv, cwd=made.path, timeout_s=LIMIT_S, check=False)
         except ToolTimeoutError as error:
             return "", error.what
     # Too old for this check: then the trial shows what it refuses.

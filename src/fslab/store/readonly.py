@@ -15,14 +15,14 @@ import logging
 import os
 import shutil
 import sqlite3
-import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
 from fslab.errors import UnsafeError
-from fslab.system import files, path_owners, paths, rollback_journal, untrusted_files
+from fslab.system import files, path_owners, rollback_journal, untrusted_files
+from fslab.system.temporary import TemporaryDirectory
 
 log = logging.getLogger("fslab.store")
 _ROOM_SHARE = 2  # a copy takes at most half of the free space
@@ -85,8 +85,8 @@ class CopyConnector:
     """
 
     def __init__(self, name: str) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="fslab-store-", dir=paths.temporary())
-        self.path = Path(self._directory.name) / name
+        self._directory = TemporaryDirectory("store")
+        self.path = self._directory.path / name
 
     def __call__(self) -> sqlite3.Connection:
         """Connect to the copy."""
@@ -94,7 +94,7 @@ class CopyConnector:
 
     def close(self, _engine: object = None) -> None:
         """Remove the copy. Can be called twice."""
-        self._directory.cleanup()
+        self._directory.close()
 
 
 def _foreign(path: Path, why: str) -> CopyConnector:
