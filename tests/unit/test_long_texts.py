@@ -9,11 +9,15 @@ from collections.abc import Iterator
 import pytest
 from tests.unit.claimed import cell
 
+from fslab.claims.model import ClaimAnswer, ClaimVerdict, PartFinding
 from fslab.claims.scope import workload_is
+from fslab.claims.verdict_words import untested_words
+from fslab.errors import ToolOutputError
 from fslab.storage.filesystems import REGISTRY
 from fslab.study.source import LONGEST_TEXT
 from fslab.system.tools import Tool
-from fslab.workloads import iozone
+from fslab.workloads import REGISTRY as TOOLS
+from fslab.workloads import ToolOutput, iozone
 from fslab.workloads._fio_includes import with_includes
 from fslab.workloads._fio_objections import spelled
 
@@ -62,7 +66,17 @@ def test_an_include_with_many_blanks() -> None:
     assert "[job]" in with_includes("a.fio", f"include {next(iter(texts))}  ", texts.__getitem__)
 
 
+def test_why_nothing_is_known_of_a_claim() -> None:
+    part = PartFinding(what="", where="", bound="", verdict=ClaimVerdict.UNKNOWN, why=" on" * 400_000)
+    answer = ClaimAnswer(verdict=ClaimVerdict.UNKNOWN, words="", parts=1, findings=(part,))
+    assert untested_words([answer]) == f"1: {part.why}"
+
+
 def test_what_a_tool_prints() -> None:
+    dd = TOOLS.get("dd")
+    raw = dd.parse_parameters({"op": "write", "count": 1})
+    with pytest.raises(ToolOutputError):
+        dd.read(raw, ToolOutput(stdout="", stderr="1 bytes (\n" * 100_000, duration_s=1.0))
     assert not iozone._CHILDREN.search(f"Children see throughput for 2 {' ' * LONGEST_TEXT}x")
     found = iozone._CHILDREN.search("Children see throughput for  2 initial writers \t=  123.45 kB/sec")
     assert found is not None

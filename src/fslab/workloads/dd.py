@@ -37,7 +37,7 @@ _PREPARE_BS = "bs=1M"
 _GUESSED_REQUESTS_PER_S = 500e3
 _LEAST_BYTES = 4 << 20
 # coreutils 9.1: "1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s"; no parentheses below 1 kB.
-_SUMMARY = re.compile(r"^(\d+) bytes? (?:\([^)]*\) )?copied, ([\d.e+-]+) s,", re.MULTILINE)
+_SUMMARY = re.compile(r"^(\d+) bytes? (?:\([^)\n]*\) )?copied, ([\d.e+-]+) s,", re.MULTILINE)
 
 _FLAGS = flags("direct", "dsync", "sync", "nocache", "noatime")
 
