@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 from tests import made
 
+from fslab.campaign import cleanup
 from fslab.campaign import workspace as workspaces
+from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.trial import run_trial
 from fslab.campaign.trial_loop import new_id
 from fslab.cell import Cache, Cell, MediumSpec, TrialKey
@@ -30,6 +32,7 @@ from fslab.tracing import available, figures
 from fslab.tracing.ebpf import DeviceSplit
 from fslab.tracing.tracer import Tracer
 
+RING = f"fslab-test-{os.getpid()}"
 SYNCED: dict[str, Any] = {"rw": "randwrite", "bs": "4k", "fsync": 1, "size": "64m", "io_size": "2m"}
 # Whether fsync has anything to commit depends on a change of mtime, and so on the kernel's timer tick. fdatasync does
 # not commit times.
@@ -62,10 +65,23 @@ def value(record: TrialRecord, name: str) -> float:
     return found
 
 
+def test_clean_removes_a_ring_that_a_killed_campaign_left_recording(
+    loop: Callable[[], Path], tmp_path: Path
+) -> None:
+    campaign = f"test-{os.getpid()}"
+    left = Tracer(devices=(loop().name,), volume=None, ring=f"fslab-{campaign}-trace")
+    with CampaignJournal(campaign, tmp_path) as journal:
+        journal.will_create("trace", left.ring)
+        left.start()
+        assert instances() == {left.ring}
+        assert [entry.kind for entry in cleanup.undo_pending(journal)] == ["trace"]
+        assert instances() == set()
+
+
 def instances() -> set[str]:
     """Return the names of the trace instances of this process. Other tests trace at the same time."""
     every = (path.name for path in (detached.tracefs() / "instances").iterdir())
-    return {name for name in every if name.startswith("fslab-") and name.endswith(f"-{os.getpid()}")}
+    return {name for name in every if name.startswith("fslab-") and f"-{os.getpid()}" in name}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +97,10 @@ def test_metadata_of_synced_writes(
         pytest.skip("one file system on the other medium is enough")
     record = run(workspace, cell(filesystem, mount, WITHOUT_TIMES, medium), traced=True)
     assert record.status is Status.TRACED
-    assert instances() == set(), "no ring is left behind"
+    ring = f"fslab-{workspace.campaign}-trace"
+    assert not (detached.tracefs() / "instances" / ring).exists(), "no ring is left behind"
+    assert isinstance(workspace.journal, CampaignJournal)
+    assert ("trace", ring) in [(each.kind, each.target) for each in workspace.journal.pending()]
     assert record.provenance.observed["trace_method"], record.provenance.observed
     assert value(record, "traced_off") <= 0.005
     written = value(record, "traced_written_bytes")
@@ -158,7 +177,7 @@ def test_a_device_that_does_not_count_has_no_figures_and_no_trace(
     target = Target(devices=(device.name,), filesystem=None, directory=Path("/"), volume=device.name)
     with pytest.raises(ValueError, match="does not count"):
         REGISTRY.get("block-device").snapshot(target)
-    tracer = Tracer(devices=(device.name,), volume=device.name)
+    tracer = Tracer(devices=(device.name,), volume=device.name, ring=RING)
     try:
         tracer.start()
         shell("dd", "if=/dev/zero", f"of={device}", "bs=4k", "count=256", "oflag=direct")
@@ -216,7 +235,7 @@ def test_without_tracefs_the_counters_still_speak(
 def test_what_is_written_at_rest_withdraws_the_trace(loop: Callable[[], Path]) -> None:
     device = loop()
     with ThreadPoolExecutor(1) as other:
-        tracer = Tracer(devices=(device.name,), volume=device.name)
+        tracer = Tracer(devices=(device.name,), volume=device.name, ring=RING)
         try:
             started = Event()
             writing = other.submit(_write_until, started, device)

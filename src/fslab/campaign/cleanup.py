@@ -18,6 +18,7 @@ from fslab.storage import pool, signatures
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
 from fslab.system import cgroup, disk_server, loops, mounts, path_owners, process_marks, temporary, trees
+from fslab.tracing import ring
 
 log = logging.getLogger("fslab.undo")
 END_DEADLINE_S = 5.0
@@ -107,8 +108,8 @@ def _undo(journal: CampaignJournal, entry: JournalEntry) -> None:
 
 
 def _is_reset(entry: JournalEntry) -> bool:
-    """Return whether it is a setting or a timer from before a reboot, which has reset them."""
-    return entry.kind in tuning.SETTINGS and entry.rebooted
+    """Return whether it is of the kernel, or a timer, from before a reboot, which has reset them."""
+    return entry.kind in {*tuning.SETTINGS, "trace"} and entry.rebooted
 
 
 @contextlib.contextmanager
@@ -237,6 +238,7 @@ UNDO: Mapping[str, Callable[[str], None]] = {
     "directory": _remove_directory,
     "tree": _remove_tree,
     "group": _end_group,
+    "trace": ring.remove,
     pool.KIND: pool.clean,
     "disk": lambda target: disk_server.clean(Path(target)),
     "tuning": _put_back,

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -159,7 +160,7 @@ def _turn(trial: RunningTrial, ready: Ready, watch: Watch, *, drain: bool) -> sl
     workspace, up = trial.workspace, ready.up
     return slices.SlicedRun(
         name=f"{freezer.PREFIX}{workspace.campaign}{workspace.turn}",
-        will=workspace.will_group,
+        will=partial(workspace.will_make, "group"),
         stack=trial.cell.stack.name,
         start=lambda: trial.undo.enter_context(
             proc.running(

@@ -7,6 +7,7 @@ Only interruptions, dangers to data and missing privileges leave as exceptions.
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fslab.campaign import disks, page_cache, run_speed, sliced_figures, tool_output
@@ -99,7 +100,7 @@ def _limited(trial: RunningTrial) -> AbstractContextManager[tuple[str, ...]]:
         return nullcontext(())
     limit_bytes = limit_of(spec)["memory_bytes"]
     name = f"{freezer.PREFIX}{trial.workspace.campaign}-memory"
-    return memory_limit.limited(name, limit_bytes, trial.workspace.will_group)
+    return memory_limit.limited(name, limit_bytes, partial(trial.workspace.will_make, "group"))
 
 
 def measure(

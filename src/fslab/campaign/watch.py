@@ -76,7 +76,9 @@ class Watch:
         """Take the snapshot of every probe that reads at this moment."""
         target = self.target()
         if self.traced and moment is SnapshotMoment.BEFORE:
-            self.tracer = Tracer(devices=target.devices, volume=target.volume)
+            ring = f"fslab-{self.stack.workspace.campaign}-trace"
+            self.stack.workspace.will_make("trace", ring)
+            self.tracer = Tracer(devices=target.devices, volume=target.volume, ring=ring)
             self.tracer.start()
         before = moment is SnapshotMoment.BEFORE
         if moment is SnapshotMoment.END:

@@ -123,8 +123,8 @@ class Workspace:
     disks that the host plugged in for the trial, by slot, which replace the media; None on the host. ``mark``: in the
     environment of the campaign's processes. ``temporary``: their directory for temporary files, if it is not fslab's.
     ``tell_host`` sends progress messages from a guest to the host. ``tell`` gets a line before long steps. ``turn``:
-    what distinguishes the directories of trials whose tools take turns; empty for a trial alone. ``groups``: the
-    control groups that are in the journal.
+    what distinguishes the directories of trials whose tools take turns; empty for a trial alone. ``recorded``:
+    what ``will_make`` has recorded.
     """
 
     campaign: str
@@ -144,7 +144,7 @@ class Workspace:
     tell_host: Callable[[str], None] = print_nothing
     tell: Callable[[str], None] = print_nothing
     turn: str = ""
-    groups: set[Path] = field(default_factory=set)
+    recorded: set[tuple[str, str]] = field(default_factory=set)
 
     def run(
         self,
@@ -190,11 +190,11 @@ class Workspace:
             Command(stage=stage, argv=done.argv, duration_s=done.duration_s, exit_code=done.returncode)
         )
 
-    def will_group(self, group: Path) -> None:
-        """Record a control group in the journal, once: the trials of a campaign make it again and again."""
-        if group not in self.groups:
-            self.journal.will_create("group", str(group))
-            self.groups.add(group)
+    def will_make(self, kind: str, target: object) -> None:
+        """Record in the journal, once, what the trials of a campaign make and remove again and again."""
+        if (made := (kind, str(target))) not in self.recorded:
+            self.journal.will_create(*made)
+            self.recorded.add(made)
 
     def will_mount(self, target: Path, undo: ExitStack) -> None:
         """Record a mount in the journal. ``undo`` unmounts it and removes its mount point."""

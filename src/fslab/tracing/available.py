@@ -32,7 +32,8 @@ def sources() -> list[TraceSource]:
             "the exact split of device I/O into data and metadata; the trace ring gives a coarser one",
         ),
         _tried(
-            "ring", "order of requests, submitters, journal commits", lambda: _opened(Ring, [_NO_DEVICE], None),
+            "ring", "order of requests, submitters, journal commits",
+            lambda: _opened(Ring, [_NO_DEVICE], None, f"fslab-{os.getpid()}"),
             "share of sequential I/O, submitters, journal and superblock writes, commits during slow operations",
         ),
         _tried(

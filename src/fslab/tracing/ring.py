@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fslab.system import detached
 from fslab.tracing import SECTOR_BYTES, RingFigures, Sectors, Split, Traffic, kind_of
 
 BUFFER_KIB = 64 << 10  # in total; some 100 bytes per event
@@ -25,9 +26,10 @@ _FUNCTION = re.compile(r"work struct (\S+?):? function (\S+)")
 class Ring:
     """Records from construction to :meth:`stop`; :meth:`close` removes the instance. OSError without root."""
 
-    def __init__(self, tracefs: Path, devices: Sequence[int], volume: int | None) -> None:
-        """``devices``, and ``volume`` with the file system, are numbered as in tracepoints: major << 20 | minor."""
-        self._instance = tracefs / "instances" / f"fslab-{os.getpid()}"
+    def __init__(self, tracefs: Path, devices: Sequence[int], volume: int | None, name: str) -> None:
+        """``devices``, and ``volume`` with the file system, are numbered as in tracepoints: major << 20 | minor.
+        ``name``: of the instance."""
+        self._instance = _instance(tracefs, name)
         self._instance.mkdir()
         try:
             cpus = os.cpu_count() or 1
@@ -53,12 +55,7 @@ class Ring:
 
     def close(self) -> None:
         """Remove the instance. Can be called twice."""
-        if self._instance.exists():
-            for event in (*_EVENTS, *_COMMITS, *_WORK):
-                switch = self._instance / "events" / event / "enable"
-                if switch.exists():
-                    switch.write_text("0")
-            self._instance.rmdir()
+        _remove(self._instance)
 
     def _overruns(self) -> int:
         texts = [file.read_text() for file in self._instance.glob("per_cpu/*/stats")]
@@ -75,6 +72,24 @@ class Ring:
 
     def _write(self, name: str, text: str) -> None:
         (self._instance / name).write_text(text)
+
+
+def remove(name: str) -> None:
+    """Remove an instance that a killed process left: it records until then. OSError without root."""
+    _remove(_instance(detached.tracefs(), name))
+
+
+def _instance(tracefs: Path, name: str) -> Path:
+    return tracefs / "instances" / name
+
+
+def _remove(instance: Path) -> None:
+    if instance.exists():
+        for event in (*_EVENTS, *_COMMITS, *_WORK):
+            switch = instance / "events" / event / "enable"
+            if switch.exists():
+                switch.write_text("0")
+        instance.rmdir()
 
 
 @dataclass(kw_only=True, slots=True)

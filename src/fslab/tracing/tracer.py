@@ -19,10 +19,12 @@ IDLE_S = 2.0
 
 @dataclass(kw_only=True, slots=True)
 class Tracer:
-    """``devices``: kernel names of the traced devices. ``volume``: kernel name of the device with the file system."""
+    """``devices``: kernel names of the traced devices. ``volume``: kernel name of the device with the file system.
+    ``ring``: the name of the kernel's trace instance."""
 
     devices: Sequence[str]
     volume: str | None
+    ring: str
     sys: Path = sysfs.SYS
     _exit: ExitStack = field(default_factory=ExitStack)
     _absent: list[str] = field(default_factory=list)
@@ -91,7 +93,7 @@ class Tracer:
             self._absent.append(f"{TraceMethod.EBPF}: {error.strerror or error}")
         try:
             volume = self._number(self.volume) if self.volume else None
-            self._ring = self._exit.enter_context(closing(Ring(tracefs, numbers, volume)))
+            self._ring = self._exit.enter_context(closing(Ring(tracefs, numbers, volume, self.ring)))
         except OSError as error:
             self._absent.append(f"{TraceMethod.RING}: {error.strerror or error}")
 
