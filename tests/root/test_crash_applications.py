@@ -112,6 +112,9 @@ def test_a_function_in_a_cluster_reads_no_file_of_root(tmp_path: Path) -> None:
     server.initialise(directory)
     with server.session(directory, {}) as say:
         assert "127.0.0.1" in say("SELECT pg_read_file('/etc/hosts')")
+        assert directory.stat().st_ino & 0xFFFFFFFF not in segments(), (
+            "it would outlive a server that is killed"
+        )
         with pytest.raises(DamagedError, match="Permission denied"):
             say(f"SELECT pg_read_file('{secret}')")
     assert server.bad_checksums(directory) is None

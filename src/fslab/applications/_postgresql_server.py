@@ -63,7 +63,7 @@ def initialise(directory: Path, *, segment_mb: int = 1) -> None:
         "--no-sync",
     )
     with servers.reached(directory) as (path, inherit):
-        argv = servers.unprivileged(_beside("initdb"), "-D", path, "--username=fslab", *words)
+        argv = _alone(_beside("initdb"), "-D", path, "--username=fslab", *words)
         proc.run(argv, timeout_s=LIMIT_S, cwd=Path("/"), inherit=inherit)
 
 
@@ -86,7 +86,7 @@ def session(directory: Path, settings: Settings) -> Iterator[Callable[[str], str
     """
     options = (word for name, value in {**settings, **_SINGLE}.items() for word in ("-c", f"{name}={value}"))
     with servers.reached(directory) as (path, inherit):
-        argv = servers.unprivileged(require(TOOL), "--single", "-D", path, *options, "postgres")
+        argv = _alone(require(TOOL), "--single", "-D", path, *options, "postgres")
         with servers.dialogue(argv, _PROMPT, inherit=inherit) as postgres:
 
             def say(line: str) -> str:
@@ -137,12 +137,10 @@ def running(directory: Path, settings: Settings) -> Iterator[Postmaster]:
     memory = {"dynamic_shared_memory_type": "sysv"} if os.geteuid() == 0 else {}
     options = {**settings, **_LISTENING, **memory}
     words = (word for name, value in options.items() for word in ("-c", f"{name}={value}"))
-    own = [require(_UNSHARE), "--ipc", "--"] if os.geteuid() == 0 else []
     (directory / _PID_FILE).unlink(missing_ok=True)
     with servers.reached(directory) as (path, inherit):
         inner = servers.ending_with_parent(require(TOOL), "-D", path, *words, by=_AT_ONCE)
-        argv = [*own, *servers.unprivileged(*inner)]
-        with servers.started(argv, inherit=inherit, ended_by=_AT_ONCE) as server:
+        with servers.started(_alone(*inner), inherit=inherit, ended_by=_AT_ONCE) as server:
             postmaster = Postmaster(directory=directory, server=server)
             if not server.wait_until(postmaster.is_ready):
                 raise postmaster.failure()
@@ -150,6 +148,12 @@ def running(directory: Path, settings: Settings) -> Iterator[Postmaster]:
             server.child.send(signal.SIGINT)
             if server.child.wait(LIMIT_S) != 0:
                 raise postmaster.failure()
+
+
+def _alone(*argv: str) -> list[str]:
+    """Return a command that runs as the user nobody with shared memory of its own, if fslab runs as root."""
+    own = [require(_UNSHARE), "--ipc", "--"] if os.geteuid() == 0 else []
+    return [*own, *servers.unprivileged(*argv)]
 
 
 def _beside(program: str) -> str:
