@@ -25,7 +25,7 @@ from fslab.errors import InterruptedBySignal, UnsafeError
 from fslab.feasibility import RefusingJournal
 from fslab.storage import Workspace
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import cache, paths, process_marks, signals
+from fslab.system import cache, memory, paths, process_marks, signals
 
 
 def test_a_workspace_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +105,28 @@ def test_a_tree_of_any_depth_is_read_and_removed(own_directories: Path) -> None:
         deepen(tree)
         assert cleanup.undo_pending(left)
     assert not tree.exists()
+
+
+def test_of_a_file_with_a_hole_that_is_larger_than_memory_the_data_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A study can make one of eight exbibytes: to read it whole would take years."""
+    place, known = 1 << 42, os.preadv
+    read: set[int] = set()
+    with (tmp_path / "sparse").open("wb") as file:
+        file.write(b"begin")
+        file.seek(place)
+        file.write(b"end")
+    monkeypatch.setattr(memory, "total_bytes", lambda: 3 << 20)
+
+    def noted(descriptor: int, buffers: list[bytearray], at: int) -> int:
+        read.add(at >> 20)
+        assert len(read) < 100
+        return known(descriptor, buffers, at)
+
+    monkeypatch.setattr(os, "preadv", noted)
+    cache.fill_from(tmp_path)
+    assert {0, 1, 2, place >> 20} <= read
 
 
 def test_an_entry_that_cannot_be_undone_for_an_unexpected_reason_keeps_no_other(

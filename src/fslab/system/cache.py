@@ -4,7 +4,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from fslab.system import sysfs, trees, untrusted_files
+from fslab.system import files, memory, sysfs, trees, untrusted_files
 from fslab.system.files import opened
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
@@ -50,15 +50,27 @@ def drop_tree(directory: Path) -> None:
 
 
 def fill_from(directory: Path) -> None:
-    """Read every regular file below ``directory`` once, so that as much of it as fits is cached.
+    """Read every regular file below ``directory`` once, so that as much of it as fits is cached. Of holes, only as much
+    as the machine has memory: a sparse file can be larger than can ever be read.
 
     Needed for a warm cache: fio, for example, drops the files that it has laid out.
     """
-    buffer = bytearray(CHUNK_BYTES)
+    left_bytes = memory.total_bytes() or 0
     for path in trees.files(directory):
         with untrusted_files.regular(path) as descriptor:
-            while os.readv(descriptor, [buffer]):
-                pass
+            at, size = 0, os.fstat(descriptor).st_size
+            for start, end in (*files.data_regions(descriptor), (size, size)):
+                hole_bytes = min(max(0, start - at), left_bytes)
+                left_bytes -= hole_bytes
+                _read(descriptor, at, at + hole_bytes)
+                _read(descriptor, start, end)
+                at = end
+
+
+def _read(descriptor: int, at: int, end: int) -> None:
+    buffer = bytearray(min(CHUNK_BYTES, end - at))
+    while at < end and (read := os.preadv(descriptor, [buffer], at)):
+        at += read
 
 
 def fill_from_device(device: Path, size_bytes: int) -> None:
