@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import resource
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -71,6 +74,19 @@ class TestJournal:
         assert is_running("c", tmp_path)
         journal.close()
         assert not is_running("c", tmp_path)
+
+    def test_who_only_looks_at_a_journal_keeps_nobody_from_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        left = CampaignJournal("c", tmp_path)
+        left.will_create("mount", "/m")
+        left.close()
+        looks = os.open(left.path, os.O_RDONLY)
+        fcntl.flock(looks, fcntl.LOCK_SH)
+        monkeypatch.setattr(time, "sleep", lambda _: fcntl.flock(looks, fcntl.LOCK_UN))
+        with CampaignJournal("c", tmp_path) as journal:
+            assert len(journal.pending()) == 1
+        os.close(looks)
 
     def test_a_line_cut_short_by_a_power_loss_is_dropped(self) -> None:
         whole = '{"id": "1-1", "kind": "image", "target": "/x"}\n'

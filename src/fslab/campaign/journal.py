@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from fslab.errors import BusyError, UnsafeError
 from fslab.names import is_word
 from fslab.storage.identity import DiskIdentity
 from fslab.system import files, mounts, paths, sysfs
+
+LOOK_S = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -207,7 +210,7 @@ def _locked(path: Path) -> int:
             raise _not_ours(path) from error
         raise
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(descriptor)
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
             raise _not_ours(path)
@@ -224,6 +227,20 @@ def _locked(path: Path) -> int:
         if descriptor >= 0:
             os.close(descriptor)
     return -1
+
+
+def _lock(descriptor: int) -> None:
+    """Lock a journal. BlockingIOError if it stays locked for longer than ``is_running`` locks it to look."""
+    until = time.monotonic() + LOOK_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.005)
+        else:
+            return
 
 
 def _not_ours(path: Path) -> UnsafeError:
