@@ -134,6 +134,26 @@ class TestHostileDirectories:
         assert not loops.attached_to(victim)
         assert victim.read_bytes() == b"precious" * MIB
 
+    @pytest.mark.parametrize("kind", ["image", "tree"])
+    def test_what_lies_on_a_disk_that_is_not_mounted_at_a_clean_up_is_removed_later(
+        self, kind: str, loop: Make, tmp_path: Path, shell: Any
+    ) -> None:
+        device, disk = loop(), tmp_path / "disk"
+        shell("mkfs.ext4", "-q", device)
+        target = disk / "images/fslab-c-m"
+        with CampaignJournal("c", tmp_path / "journal") as journal:
+            with mounted(device, disk, shell):
+                target.parent.mkdir()
+                journal.will_create(kind, str(target))
+                target.touch() if kind == "image" else target.mkdir()
+            with pytest.raises(FslabError, match="its file system is not mounted at"):
+                cleanup.undo_pending(journal)
+            disk.rmdir()
+            with mounted(device, disk, shell):
+                assert [entry.kind for entry in cleanup.undo_pending(journal)] == [kind]
+                assert not os.path.lexists(target)
+        assert not journal.path.exists()
+
     @pytest.mark.parametrize("medium", ["ram", "virtual"])
     def test_a_loop_device_that_somebody_detaches_gets_no_other_image(
         self, medium: str, workspace: Workspace, tmp_path: Path, shell: Any, monkeypatch: pytest.MonkeyPatch

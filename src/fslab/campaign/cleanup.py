@@ -7,6 +7,7 @@ directories for temporary files (``temporary``). Can be run twice.
 import contextlib
 import errno
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -100,6 +101,7 @@ def _told(error: Exception, campaign: str) -> FslabError:
 
 def _undo(journal: CampaignJournal, entry: JournalEntry) -> None:
     _check_ours(journal.campaign, entry)
+    _check_mounted(journal, entry)
     if entry.kind in _ON_DEVICES:
         _ON_DEVICES[entry.kind](entry.target, entry.nodes())
     elif not _is_reset(entry):
@@ -168,6 +170,18 @@ def _check_ours(campaign: str, entry: JournalEntry) -> None:
         )
     if entry.kind in _PATHS:
         path_owners.check_closed(Path(entry.target).parent)
+
+
+def _check_mounted(journal: CampaignJournal, entry: JournalEntry) -> None:
+    """Raise FslabError for a file that is missing because its disk is: it will be there again."""
+    path = Path(entry.target)
+    if entry.place is None or os.path.lexists(path) or str(mounts.containing(path).target) == entry.place:
+        return
+    raise FslabError(
+        f"not removed: its file system is not mounted at {entry.place}",
+        where=entry.target,
+        hint=f"mount it, then: fslab clean; if it is gone for good, remove {journal.path}",
+    )
 
 
 def end_marked(mark: str) -> None:

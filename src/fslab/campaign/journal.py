@@ -12,7 +12,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -21,21 +21,23 @@ from fslab import texts
 from fslab.errors import BusyError, UnsafeError
 from fslab.names import is_word
 from fslab.storage.identity import DiskIdentity
-from fslab.system import files, mounts, paths, sysfs
+from fslab.system import files, memory, mounts, paths, sysfs
 
 LOOK_S = 0.1
+FILES = frozenset({"image", "tree"})  # kinds of entries that can lie on a disk that is not mounted later
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JournalEntry:
     """An object that fslab was about to create and has not undone. ``boot``: the boot id at that time. ``devices``: the
-    existing devices that it was made on."""
+    existing devices that it was made on. ``place``: where the file system of a file is mounted; None: in memory."""
 
     id: str
     kind: str
     target: str
     boot: str | None = None
     devices: tuple[DiskIdentity, ...] = ()
+    place: str | None = None
 
     @property
     def rebooted(self) -> bool:
@@ -80,9 +82,15 @@ class CampaignJournal:
         """Record that ``target`` is about to be created. Returns the entry's id once the entry is on disk."""
         self._count += 1
         entry = f"{os.getpid()}-{self._count}"
-        item = {"id": entry, "kind": kind, "target": target, "boot": boot() or ""}
-        known = [asdict(DiskIdentity.of(name)) for name in devices]
-        self._append({**item, "devices": known} if known else item)
+        item: dict[str, Any] = {"id": entry, "kind": kind, "target": target, "boot": boot() or ""}
+        if known := [asdict(DiskIdentity.of(name)) for name in devices]:
+            item["devices"] = known
+        if (
+            kind in FILES
+            and (on := mounts.containing(Path(target).parent)).filesystem not in memory.FILE_SYSTEMS
+        ):
+            item["place"] = str(on.target)
+        self._append(item)
         return entry
 
     @property
@@ -150,12 +158,16 @@ def parse(text: str) -> list[JournalEntry]:
             case {"undone": str(entry)}:
                 entries.pop(entry, None)
             case {"id": str(entry), "kind": str(kind), "target": str(target)}:
-                begun = item.get("boot")
                 entries[entry] = JournalEntry(
-                    id=entry, kind=kind, target=target, boot=begun if isinstance(begun, str) else None,
+                    id=entry, kind=kind, target=target, boot=_text(item, "boot"), place=_text(item, "place"),
                     devices=tuple(_devices(item.get("devices"))),
                 )  # fmt: skip
     return list(entries.values())
+
+
+def _text(item: Mapping[str, Any], name: str) -> str | None:
+    found = item.get(name)
+    return found if isinstance(found, str) else None
 
 
 def _devices(found: Any) -> Iterator[DiskIdentity]:

@@ -8,6 +8,7 @@ from fslab.errors import NoSpaceError
 from fslab.system import mounts, path_owners, sysfs
 from fslab.units import format_size
 
+FILE_SYSTEMS = frozenset({"tmpfs", "ramfs"})
 SHARED = Path("/dev/shm")  # noqa: S108 - the place for it, shm_overview(7)
 
 
@@ -40,7 +41,7 @@ def _rooms_of_groups(root: Path) -> Iterator[int]:
 
 def holds(place: Path) -> bool:
     """Return whether files in ``place`` take memory."""
-    return mounts.containing(place).filesystem in {"tmpfs", "ramfs"}
+    return mounts.containing(place).filesystem in FILE_SYSTEMS
 
 
 def check_room(size_bytes: int) -> None:
