@@ -45,6 +45,15 @@ def cell(machine: MachineSpec | None = None, tool: str = "dd", **parameters: Any
 
 
 class TestNothingIsMissing:
+    def test_of_the_name_of_the_study_s_directory(self, tmp_path: Path) -> None:
+        """A shell of the study's can read it as a command."""
+        (tmp_path / "a;id").mkdir()
+        (tmp_path / "harmless").symlink_to(tmp_path / "a;id")
+        medium = MediumSpec(name="m", type="directory", options={"path": str(tmp_path / "harmless")})
+        work = WorkloadSpec(name="w", tool="command", parameters={"run": "sh -c 'ls {directory}'"})
+        (found,) = executed([Cell(stack=StackSpec(name="s", medium=medium), workload=work)])
+        assert found.what == f"sh -c 'ls {tmp_path}/a;id/DIRECTORY'"
+
     @pytest.mark.parametrize("name", [name for name, machine in MACHINES if machine.guest])
     def test_of_a_guest(self, name: str) -> None:
         """Modules of User-Mode Linux run in a process of the host, and QEMU shows all files to its guest's kernel."""

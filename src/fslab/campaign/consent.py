@@ -9,7 +9,7 @@ campaign continues.
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -84,12 +84,21 @@ class Consent:
 def _of_workload(cell: Cell) -> Iterator[Executed]:
     feasibility.check_plugins(cell)
     workload = parsed(cell.workload)
-    commands = workload.own_commands(_JOB)
+    commands = workload.own_commands(replace(_JOB, directory=_directory(cell)))
     for argv in commands:
         yield Executed(kind=Kind.COMMAND, what=shlex.join(argv))
     parameters = cell.workload.parameters
     for key in workload.tool.files_of(parameters) if commands else ():
         yield Executed(kind=Kind.SCRIPT, what=str(parameters[key]), text=str(parameters.get(text_key(key))))
+
+
+def _directory(cell: Cell) -> Path:
+    """Return the directory of the commands. Where the study chooses the one above it, it has its name, which a shell of
+    the study's could read as a command."""
+    stack = parsed_stack(cell.stack)
+    if stack.medium.formatted:
+        return _JOB.directory
+    return Path(_real(stack.medium_plan(paths.images()).device)) / _JOB.directory
 
 
 def _of_stack(cell: Cell) -> Iterator[Executed]:
@@ -122,8 +131,12 @@ def places(cells: Iterable[Cell]) -> list[str]:
 
 
 def _shown(written: str) -> str:
-    """Return the path that a path of a study leads to, with links resolved."""
-    return names.shown(os.path.realpath(Path(written).expanduser()))
+    """Return the path that a path of a study leads to, with links resolved, for a terminal."""
+    return names.shown(_real(written))
+
+
+def _real(written: str) -> str:
+    return os.path.realpath(Path(written).expanduser())
 
 
 def changed_files(campaign: Campaign) -> list[str]:
