@@ -19,7 +19,8 @@ _GATE = _LOCK.with_suffix(".gate")
 
 
 def set_directories(patch: pytest.MonkeyPatch, home: Path) -> None:
-    """Set the environment so that fslab and its child processes keep all their files below ``home``.
+    """Set the environment so that fslab and its child processes keep all their files below ``home``, and temporary ones
+    beside it: what others have left is removed there.
 
     Also unset variables that would change the store or the output.
     """
@@ -31,6 +32,10 @@ def set_directories(patch: pytest.MonkeyPatch, home: Path) -> None:
         ("XDG_CACHE_HOME", "cache"),
     ):
         patch.setenv(variable, str(home / name))
+    temporary = home.with_name(f"{home.name}-t")
+    temporary.mkdir(mode=0o700, exist_ok=True)
+    patch.setenv("TMPDIR", str(temporary))
+    patch.setattr(tempfile, "tempdir", str(temporary))
     for variable in ("FSLAB_STORE", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
         patch.delenv(variable, raising=False)
 
