@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benches.simulations_page import main, table
 from benches.stopping_data import MOST, SHAPES, Shape
 
-from fslab.analysis.noise import CampaignNoise
+from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.rows import looks_of
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec

@@ -16,7 +16,7 @@ from fslab.campaign.watch import Watch
 from fslab.cell import MediumSpec, StackSpec
 from fslab.machine import tuning
 from fslab.probes import SnapshotMoment
-from fslab.stats.interval import median, median_interval
+from fslab.stats.median import median, median_interval
 from fslab.storage import Workspace, stack
 from fslab.storage.mounted_stack import Stack
 from fslab.storage.parsed_stack import parsed_stack

@@ -1,8 +1,8 @@
 """Simulates comparisons of two campaigns: as many or more trials on one side, which are as noisy or more.
 
-The two do not differ. fslab's own code compares them (``stats.rank_sum``). Counts how often a difference is shown, and
-measures how wide the interval is. Prints the table of docs/simulations.md; ``--write`` replaces it in that file. Fixed
-seeds; takes about a minute on one core.
+The two do not differ. fslab's own code compares them (``stats.ratio_unpaired``). Counts how often a difference is
+shown, and measures how wide the interval is. Prints the table of docs/simulations.md; ``--write`` replaces it in that
+file. Fixed seeds; takes about a minute on one core.
 
     python benches/rank_sum_rule.py [--comparisons 4000] [--write docs/simulations.md]
 """
@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benches.simulations_page import main, table
 
-from fslab.stats.rank_sum import compare_ratio
+from fslab.stats.ratio_unpaired import compare_ratio
 
 COMMAND = "benches/rank_sum_rule.py"
 SIZES = ((5, 5), (10, 10), (5, 40), (10, 40))

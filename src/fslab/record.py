@@ -18,8 +18,8 @@ from fslab.units import LONGEST_S, Direction, Unit
 RECORD_VERSION = 1
 # Seconds; bounded, so that a sum of durations is finite.
 Duration = Annotated[float, Field(ge=0, le=LONGEST_S)]
-# Facts that are used with their own type; all others are shown as text.
 _TAIL = re.compile(r"(^|_)(p9[5-9](_\d+)?|max)$")
+# Facts that are used with their own type; all others are shown as text.
 _KINDS = {
     "hostname": str, "kernel": str, "cpu": str, "filesystem": str, "cpus": int, "memory_bytes": int,
 }  # fmt: skip

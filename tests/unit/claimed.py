@@ -30,7 +30,7 @@ def known_independent(monkeypatch: pytest.MonkeyPatch) -> None:
     What few blocks do to a verdict has tests of its own. Modules that are loaded when first used must have their copy
     of the constant before it is changed: they would keep the changed one for the tests that follow.
     """
-    import_module("fslab.stats.differences")
+    import_module("fslab.stats.ratio_interval")
     monkeypatch.setattr(estimate_model, "INDEPENDENCE_LEAST", 4)
 
 

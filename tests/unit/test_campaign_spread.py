@@ -14,10 +14,10 @@ from fslab.answers.campaigns import CampaignSpread, over_campaigns
 from fslab.answers.ratio import Question, estimate
 from fslab.cell import Cell, WorkloadSpec
 from fslab.claims.campaigns import spread_of
+from fslab.claims.claim_words import claim_verdict_words
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, OpenReason
 from fslab.claims.trials import Trials
-from fslab.claims.verdict_words import claim_verdict_words
 from fslab.stats.campaign_spread import NO_SPREAD, CampaignRatio, Component, combined, fit
 from fslab.stats.interval import Interval
 

@@ -20,13 +20,13 @@ from tests.unit.claimed import (
 )
 
 from fslab.cell import Cell, MachineSpec
+from fslab.claims.claim_words import claim_verdict_words
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.finding_words import finding_words
 from fslab.claims.model import BELOW, ClaimVerdict, OpenReason
 from fslab.claims.parts import within
 from fslab.claims.trials import Trials
 from fslab.claims.verdict import common, from_edge, of_claim
-from fslab.claims.verdict_words import claim_verdict_words
 from fslab.record import Provenance
 from fslab.stats.estimate_model import CORRELATED, ComparisonMethod, RatioEstimate
 from fslab.stats.goal import Goal, is_settled

@@ -15,13 +15,13 @@ from fslab.analysis.cost import measured_share, wall_s
 from fslab.api import explanations, situations
 from fslab.claims import replication, replication_table
 from fslab.claims.build import judged
+from fslab.claims.claim_words import summary
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimVerdict
 from fslab.claims.nearness import ROWS, Condition, Situation, conditions_of, same_machine
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
-from fslab.claims.verdict_words import summary
 from fslab.explain.statement import Certainty, Explanation
 from fslab.machine import facts
 from fslab.plan.expand import expand

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.claimed import cell, claim, known_independent, noisy, parts, steady, trials
 
 from fslab.cell import Cell, MachineSpec
-from fslab.claims import verdict_words
+from fslab.claims import claim_words
 from fslab.claims.build import asked_of
 from fslab.claims.demands import demand, demands
 from fslab.claims.evaluate import Evaluator
@@ -311,7 +311,7 @@ def test_stripes_of_the_disk_server_are_compared_with_one_disk_and_not_with_each
     between = found("xfs[layout=lvm-stripe] ~ xfs[layout=md-raid0] within 10%")
     assert between.verdict is ClaimVerdict.NOT_TESTED
     assert between.words.startswith("the disk server stripes, md and LVM themselves are not part of it")
-    assert verdict_words.untested_words([between]) == "1: md and LVM are not part of the disks"
+    assert claim_words.untested_words([between]) == "1: md and LVM are not part of the disks"
     assert between.unmet[0].try_ == "--on guest"
     for layout in ("lvm-stripe", "md-raid0"):
         assert found(f"xfs[layout={layout}] > xfs[layout=single]").verdict is ClaimVerdict.REPLICATED
@@ -331,7 +331,7 @@ def test_like_reasons_are_counted_together_whatever_stack_lacks_the_figure() -> 
         for each in why
     ]
     told = "2: Linux 6.18 has no reiser4; 1: no stat_rate; 1: it crashed"
-    assert verdict_words.untested_words(found) == told
+    assert claim_words.untested_words(found) == told
 
 
 def test_untested_claims_cost_the_others_nothing() -> None:
@@ -407,7 +407,7 @@ def test_the_summary_tells_how_many_claims_are_tested_and_why_not() -> None:
         EvaluatedClaim(id=str(number), says="s", that=(FASTER,), measured=answer)
         for number, answer in enumerate((judged(FASTER), judged(SLOWER), judged(FASTER, one=0.1)))
     )
-    said = verdict_words.summary(claims)
+    said = claim_words.summary(claims)
     assert said == (
         "Tested 2 of 3: replicated 1, contradicted 1 (1 reversed); not tested here 1 "
         "(1: the disks were waited for too little)."

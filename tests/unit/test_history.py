@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from fslab.analysis.history import history
 from fslab.analysis.history_model import History
-from fslab.answers.answer_words import change_words
 from fslab.answers.model import Interval
+from fslab.answers.verdict_words import change_words
 from fslab.api import comparisons
 from fslab.cell import Cell, WorkloadSpec
 from fslab.cli import app

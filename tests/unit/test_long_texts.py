@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 from tests.unit.claimed import cell
 
+from fslab.claims.claim_words import untested_words
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, PartFinding
 from fslab.claims.scope import workload_is
-from fslab.claims.verdict_words import untested_words
 from fslab.errors import ToolOutputError
 from fslab.storage.filesystems import REGISTRY
 from fslab.study.source import LONGEST_TEXT

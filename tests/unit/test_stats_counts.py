@@ -8,9 +8,9 @@ from tests.unit.test_page_words import stack
 
 from fslab.analysis.groups import Sample
 from fslab.analysis.rows import row_answers
-from fslab.answers.answer_words import verdict_words
 from fslab.answers.model import Verdict
 from fslab.answers.ratio import Question, answer
+from fslab.answers.verdict_words import verdict_words
 from fslab.stats import Reason
 from fslab.stats.counts import compare_counts, share_limit
 from fslab.stats.estimate_model import ComparisonMethod, RatioEstimate

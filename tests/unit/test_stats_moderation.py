@@ -11,7 +11,7 @@ from scipy.special import polygamma
 from fslab.stats.estimate_model import ComparisonMethod
 from fslab.stats.moderation import _rounds, _trigamma_inverse, fit, moderated
 from fslab.stats.noise_prior import NoisePrior
-from fslab.stats.paired import compare_blocks
+from fslab.stats.ratio_paired import compare_blocks
 
 PRIOR = NoisePrior(variance=1.0, freedom=10.0, most=1000.0, among=4)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy  # its parts are imported where they are used: all workers import this file
 
-from fslab.stats.differences import signed_rank_p
-from fslab.stats.rank_sum import lower_tail
+from fslab.stats.ratio_interval import signed_rank_p
+from fslab.stats.ratio_unpaired import lower_tail
 from fslab.stats.series import trend
 from fslab.stats.signed_rank import lower_tails
 from fslab.stats.student import beta_tail, two_sided_quantile

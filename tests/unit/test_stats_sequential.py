@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fslab.stats.estimate_model import ComparisonMethod
 from fslab.stats.goal import Goal, is_settled
-from fslab.stats.paired import compare_blocks
+from fslab.stats.ratio_paired import compare_blocks
 from fslab.stats.sequential import Looks, compare_at_look
 from fslab.stats.student import two_sided_quantile
 

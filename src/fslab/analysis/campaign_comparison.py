@@ -16,7 +16,7 @@ from fslab.analysis.campaign_comparison_model import CampaignComparison, Side
 from fslab.analysis.groups import MetricsOf, all_metrics, by_cell, headline_metrics
 from fslab.analysis.matching import Matched, MatchedBy, Partners, match
 from fslab.analysis.measured import MeasuredCampaign
-from fslab.analysis.noise import CampaignNoise
+from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import has_warnings, is_usable, usable_values
 from fslab.answers.ratio import COVERAGE, Looks, NoisePrior, Question, answer, read_as_counts

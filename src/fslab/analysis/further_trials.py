@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fslab.analysis.budget_allocation import Candidate, Effort, allocate
 from fslab.analysis.groups import by_cell, groups, mean_s, metrics_of
 from fslab.analysis.labels import stack_lines
-from fslab.analysis.noise import CampaignNoise
+from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.rows import answers_of_row
 from fslab.analysis.same_stacks import same_stacks
 from fslab.analysis.usability import exhausted_cells

@@ -12,9 +12,9 @@ from enum import StrEnum
 
 from fslab.analysis.campaign_comparison_lines import change_for_worse
 from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine
-from fslab.answers.answer_words import percent
 from fslab.answers.model import INDEPENDENCE_LEAST, Answer, Verdict
 from fslab.answers.ratio import size_until
+from fslab.answers.verdict_words import percent
 from fslab.stopping_settings import MARGIN
 from fslab.units import Direction, first_of
 

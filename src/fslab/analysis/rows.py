@@ -10,7 +10,7 @@ from enum import StrEnum
 from itertools import combinations
 
 from fslab.analysis.groups import Group, Sample
-from fslab.analysis.noise import CampaignNoise
+from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.same_stacks import SameStack, different
 from fslab.analysis.standings import behind
 from fslab.answers.model import Answer, Verdict

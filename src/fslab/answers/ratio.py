@@ -1,7 +1,7 @@
 """Computes the ratio of two stacks, its interval and its verdict: the only code that compares stacks. Pure.
 
 ``stats`` has the estimators; this module chooses the one that suits the question, corrects for the number of questions
-of a family, and gives the verdict. What a verdict means in words is in ``answers.answer_words``.
+of a family, and gives the verdict. What a verdict means in words is in ``answers.verdict_words``.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -26,13 +26,12 @@ from fslab.stats.goal import (
     size_for,
     trials_to_detect,
 )
-from fslab.stats.interval import median
+from fslab.stats.median import estimate_median, median
 from fslab.stats.multiple_testing import benjamini_hochberg, holm, most_true
 from fslab.stats.noise_prior import CommonCorrelation, NoisePrior, of_two_campaigns
-from fslab.stats.paired import compare_blocks, in_order
-from fslab.stats.rank_sum import compare_ratio
+from fslab.stats.ratio_paired import compare_blocks, in_order
+from fslab.stats.ratio_unpaired import compare_ratio
 from fslab.stats.sequential import Looks, compare_at_look
-from fslab.stats.single import estimate_median
 from fslab.stopping_settings import MARGIN
 from fslab.units import Direction, Unit
 

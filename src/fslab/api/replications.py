@@ -10,10 +10,10 @@ from fslab import outputs
 from fslab.api import explanations
 from fslab.api.claims import campaigns_like, judged_study
 from fslab.claims import replication, replication_table
+from fslab.claims.claim_words import level_words, summary
 from fslab.claims.model import Verdicts
 from fslab.claims.replication import ReplicationPage
 from fslab.claims.replication_table import StudyResult
-from fslab.claims.verdict_words import level_words, summary
 from fslab.errors import StoreError, UsageError
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from math import log
 
 from fslab.analysis.groups import headline_metrics
-from fslab.analysis.noise import measured_alike
+from fslab.analysis.noise_pools import measured_alike
 from fslab.answers.campaigns import CampaignSpread, Weight, fit
 from fslab.cell import Cell
 from fslab.claims.parts import CellFigure

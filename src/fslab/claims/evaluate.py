@@ -26,7 +26,7 @@ from fslab.claims.effort import effort_of
 from fslab.claims.finding_words import answer_words
 from fslab.claims.model import DECISIVE, CampaignsBetween, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.parts import Bounds, Part, Spread
-from fslab.claims.verdict import firm, from_edge, margin, tendency_of, verdict_of
+from fslab.claims.verdict import distance_inside, firm, from_edge, tendency_of, verdict_of
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
 from fslab.stopping_settings import MARGIN
@@ -274,7 +274,7 @@ def _finding(
         coverage=estimate.coverage if estimate and interval else None,
         blocks=min(estimate.n_a, estimate.n_b) if estimate else None,
         unit=part.figures[0].metric.unit if part.bounds.of_figure else None,
-        margin=margin(part.bounds, interval.low, interval.high) if interval else None,
+        margin=distance_inside(part.bounds, interval.low, interval.high) if interval else None,
         why=why,
         direction=verdict if implied else None,
     )

@@ -18,7 +18,7 @@ from fslab.claims.model import ClaimAnswer, ClaimVerdict, PartFinding
 from fslab.claims.parts import Bounds, Part, Quotient
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope, kind, workload_is
-from fslab.claims.verdict import margin
+from fslab.claims.verdict import distance_inside
 from fslab.errors import StudyError
 from fslab.record import Metric
 
@@ -190,7 +190,7 @@ def _found(part: Part, values: dict[tuple[str, str], float], table: str | None) 
     return PartFinding(
         what=part.name, where=part.where, bound=part.bounds.shown, verdict=verdict, value=value, table=table,
         unit=part.figures[0].metric.unit if part.bounds.of_figure else None,
-        margin=margin(part.bounds, value, value),
+        margin=distance_inside(part.bounds, value, value),
     )  # fmt: skip
 
 

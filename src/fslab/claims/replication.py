@@ -7,6 +7,7 @@ and the verdict. If nothing is printed, the page has no columns for it.
 from collections.abc import Iterator, Sequence
 
 from fslab.cell import Frozen
+from fslab.claims.claim_words import SIGN, VERDICT_NAMES, claim_verdict_words
 from fslab.claims.finding_words import MEASURED, figure_words, finding_words
 from fslab.claims.model import (
     FAILED,
@@ -19,7 +20,6 @@ from fslab.claims.model import (
 )
 from fslab.claims.nearness import Condition
 from fslab.claims.verdict import verdict_of
-from fslab.claims.verdict_words import SIGN, VERDICT_NAMES, claim_verdict_words
 from fslab.texts import as_markdown
 
 NONE = "–"

@@ -22,7 +22,7 @@ from fslab.claims.requirements import REGISTRY, CellFacts, Compared, Lever
 from fslab.claims.trials import Trials
 from fslab.claims.verdict import verdict_of
 from fslab.record import WHOLE, RunPart, TrialRecord
-from fslab.stats.interval import median_interval
+from fslab.stats.median import median_interval
 from fslab.units import Unit
 from fslab.workloads import traits_of
 

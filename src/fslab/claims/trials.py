@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fslab.analysis.groups import by_cell, mean_s
-from fslab.analysis.noise import CampaignNoise
+from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.usability import is_usable, usable_values
 from fslab.claims.parts import CellFigure
 from fslab.claims.scope import HOST

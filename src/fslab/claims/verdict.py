@@ -113,7 +113,7 @@ def of_sizes(findings: Sequence[PartFinding], directions: Sequence[bool]) -> Cla
     return of_claim(told) if told else None
 
 
-def margin(bounds: Bounds, low: float, high: float) -> float | None:
+def distance_inside(bounds: Bounds, low: float, high: float) -> float | None:
     """Return how far inside the bounds an interval lies, on logarithms; negative if it lies across or outside.
 
     None for an interval that begins at 0.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fslab.analysis import labels
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
-from fslab.analysis.noise import CampaignNoise
+from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.rows import Mark, Rank, answers_of_row, named
 from fslab.analysis.same_stacks import SameStack, same_stacks
 from fslab.analysis.usability import has_warnings, is_failed, is_impossible, is_invalid, is_usable, notable
@@ -19,7 +19,7 @@ from fslab.record import Metric, TrialRecord
 from fslab.report.model import Counts, GuestSummary, Report, Row, StackColumn, Summary
 from fslab.report.notes import NoteBook
 from fslab.report.row_words import row_words
-from fslab.stats.interval import half_range, median, median_interval
+from fslab.stats.median import half_range, median, median_interval
 from fslab.stopping_settings import StoppingRule
 from fslab.store.campaign import Campaign
 from fslab.units import parse_size

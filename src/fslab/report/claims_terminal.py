@@ -6,9 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fslab.claims.agreement import Agreement
-from fslab.claims.finding_words import scoped_words
-from fslab.claims.model import ClaimAnswer, EvaluatedClaim, Verdicts
-from fslab.claims.verdict_words import (
+from fslab.claims.claim_words import (
     SIGN,
     VERDICT_NAMES,
     claim_verdict_words,
@@ -16,6 +14,8 @@ from fslab.claims.verdict_words import (
     level_words,
     summaries,
 )
+from fslab.claims.finding_words import scoped_words
+from fslab.claims.model import ClaimAnswer, EvaluatedClaim, Verdicts
 from fslab.report.terminal_width import wrapped
 
 WIDEST = 100

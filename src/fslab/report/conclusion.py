@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from fslab.analysis.standings import MeasuredRow, Standing, StandingCertainty, standing
-from fslab.answers.answer_words import alike_margin, counted_words, needs_text
+from fslab.answers.verdict_words import alike_margin, counted_words, needs_text
 from fslab.cell import Frozen
+from fslab.claims.claim_words import summary
 from fslab.claims.model import EvaluatedClaim
-from fslab.claims.verdict_words import summary
 from fslab.report.foremost_warnings import ConclusionWarning, important, of_campaign, weightiest
 from fslab.report.model import Report, Row
 from fslab.report.row_words import alike_margins

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from math import expm1, log
 from statistics import median
 
-from fslab.answers.answer_words import percent
 from fslab.answers.model import INDEPENDENCE_LEAST
+from fslab.answers.verdict_words import percent
 from fslab.cell import Frozen
 from fslab.report.model import Note, Report
 from fslab.report.row_words import of_differences

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 
-from fslab.answers.answer_words import percent
+from fslab.answers.verdict_words import percent
 from fslab.report.cells import SIGN, absence
 from fslab.report.model import Report, Row, StackColumn, Summary
 from fslab.report.row_words import kernels_words, slices_words

@@ -8,7 +8,8 @@ from math import log
 
 from fslab.analysis.rows import Rank
 from fslab.analysis.standings import Standing, StandingCertainty, counted_sides
-from fslab.answers.answer_words import (
+from fslab.answers.model import COUNTED, INDEPENDENCE_LEAST, UNPAIRED, Answer, Verdict
+from fslab.answers.verdict_words import (
     alike_margin,
     alike_words,
     counted_words,
@@ -17,7 +18,6 @@ from fslab.answers.answer_words import (
     ratio_words,
     within_words,
 )
-from fslab.answers.model import COUNTED, INDEPENDENCE_LEAST, UNPAIRED, Answer, Verdict
 from fslab.report.model import Counts, Report
 from fslab.units import Direction, Unit, counted, format_value, listed, ratio_text
 

@@ -18,8 +18,8 @@ from fslab.stats.estimate_model import (
 )
 from fslab.stats.interval import Interval
 from fslab.stats.noise_prior import Correlations
-from fslab.stats.paired import in_order
-from fslab.stats.rank_sum import widening_of_two
+from fslab.stats.ratio_paired import in_order
+from fslab.stats.ratio_unpaired import widening_of_two
 from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail
 
 

@@ -1,12 +1,7 @@
-"""The median and the spread of one sample, and a distribution-free confidence interval of the median.
+"""A confidence interval: its two ends and its coverage. Values only."""
 
-Pure functions; they must not know what the numbers mean.
-"""
-
-import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb, exp, isfinite
+from math import exp
 
 WIDEST = 300.0  # natural logarithm
 
@@ -24,49 +19,3 @@ def of_logarithms(low: float, high: float, *, coverage: float) -> Interval:
     """Return the interval between two ends given as natural logarithms. An end beyond exp(±300) is that: a wider
     interval says no more, and its ends are no numbers of a computer."""
     return Interval(low=exp(max(low, -WIDEST)), high=exp(min(high, WIDEST)), coverage=coverage)
-
-
-def median(values: Sequence[float]) -> float | None:
-    """Return the middle value, or the mean of the two middle ones; None without values."""
-    return statistics.median(values) if values else None
-
-
-def half_range(values: Sequence[float]) -> float | None:
-    """Return half the range as a fraction of the median: 0.04 means ± 4 %.
-
-    None with fewer than two values (the spread is unknown), or if the median is not positive.
-    """
-    middle = median(values)
-    if len(values) < 2 or middle is None or not middle > 0:
-        return None
-    return (max(values) - min(values)) / 2 / middle
-
-
-def median_interval(values: Sequence[float], *, coverage: float = 0.95) -> Interval | None:
-    """Return the narrowest symmetric pair of order statistics that covers the median with at least ``coverage``.
-
-    None if there are too few values for that, or one is not finite.
-
-    For every continuous distribution, the number of samples below the median is binomial(n, ½). Therefore (x₍ᵣ₎,
-    x₍ₙ₊₁₋ᵣ₎) covers the median with probability 1 − 2·P(B < r); with ties, with at least this probability. The smallest
-    n for 95 % is 6: the whole range of 5 samples covers 93.75 %.
-    Source: David & Nagaraja, *Order Statistics*, 3rd ed. 2003, section 7.1.
-    """
-    ordered, size = sorted(values), len(values)
-    rank = _rank(size, coverage)
-    if rank == 0 or not all(map(isfinite, ordered)):
-        return None
-    return Interval(low=ordered[rank - 1], high=ordered[size - rank], coverage=rank_coverage(size, rank))
-
-
-def rank_coverage(size: int, rank: int) -> float:
-    """Return the probability that the ``rank``-th smallest and ``rank``-th largest sample enclose the median."""
-    return 1 - 2 * sum(comb(size, below) for below in range(rank)) / (1 << size)
-
-
-def _rank(size: int, coverage: float) -> int:
-    """Return the largest rank with enough coverage; 0 if even the extremes do not have it."""
-    rank = 0
-    while 2 * (rank + 1) <= size and rank_coverage(size, rank + 1) >= coverage:
-        rank += 1
-    return rank

@@ -1,4 +1,4 @@
-"""Loop devices: attach an image with direct I/O, verify this, detach the image and wait until it is detached.
+"""Loop devices: the command that attaches an image, whether it has direct I/O, and detaching, which waits for its end.
 
 Must not detach a device whose backing file is not the given image.
 """

@@ -19,9 +19,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from fslab import outputs
+from fslab.claims.claim_words import NOT_PRINTED, claim_verdict_words
 from fslab.claims.finding_words import scoped_words
 from fslab.claims.model import ClaimAnswer
-from fslab.claims.verdict_words import NOT_PRINTED, claim_verdict_words
 from fslab.errors import FslabError
 from fslab.names import study_id
 from fslab.report.changes import ShownChange

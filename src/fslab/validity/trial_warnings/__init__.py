@@ -1,6 +1,7 @@
 """The interface of trial rules, which check the facts of one trial. One function per reason for a warning.
 
-Warnings are stored with the trial and are not computed again.
+To add a warning, write a function with ``@rule`` in the module of its subject, such as ``cpu``. Warnings are stored
+with the trial and are not computed again.
 """
 
 from collections.abc import Callable, Collection, Iterator

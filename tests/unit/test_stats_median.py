@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fslab.stats import Reason
-from fslab.stats.interval import half_range, median, median_interval, rank_coverage
-from fslab.stats.single import estimate_median
+from fslab.stats.median import estimate_median, half_range, median, median_interval, rank_coverage
 
 POSITIVE = st.floats(min_value=1e-3, max_value=1e12, allow_subnormal=False)
 

@@ -20,7 +20,7 @@ from fslab.stats.estimate_model import (
 )
 from fslab.stats.interval import of_logarithms
 from fslab.stats.noise_prior import NoisePrior
-from fslab.stats.rank_sum import compare_ratio
+from fslab.stats.ratio_unpaired import compare_ratio
 from fslab.stats.signed_rank import signed_rank_cut
 
 # If fewer Walsh averages are cut off at each end, the exact interval is wider than necessary. Simulated at 98.65 % with
@@ -42,7 +42,7 @@ def compare_blocks(
 
     - From 10 blocks on (at 95 %; 13 or more for many comparisons, or at the levels of repeated looks): the signed-rank
       interval of the differences of logarithms. If these are asymmetric, an interval that still holds for the
-      geometric mean of the quotients (:func:`fslab.stats.differences.locate`).
+      geometric mean of the quotients (:func:`fslab.stats.ratio_interval.locate`).
     - From 3 blocks on: Student's t interval of these differences, moderated by the noise of other cells if there is a
       ``prior`` (:mod:`fslab.stats.moderation`). Signed ranks cannot give 95 % below 6 blocks, nor 98.5 % below 8.
       Differences of two samples with the same shape are symmetric, and then t covers at least the stated probability if
@@ -91,7 +91,7 @@ def _located(
 ) -> RatioEstimate:
     import numpy as np  # takes 0.3 s with scipy; most commands do not need it
 
-    from fslab.stats.differences import locate, p_values
+    from fslab.stats.ratio_interval import locate, p_values
 
     sample = np.array([differences])
     found = locate(sample, coverage, ranks=ranks, prior=prior)

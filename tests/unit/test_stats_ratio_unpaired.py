@@ -14,7 +14,7 @@ from fslab.stats import Reason
 from fslab.stats.estimate_model import CORRELATED, ComparisonMethod, RatioEstimate
 from fslab.stats.interval import of_logarithms
 from fslab.stats.noise_prior import CommonCorrelation
-from fslab.stats.rank_sum import compare_ratio, lower_tail, pairs_needed
+from fslab.stats.ratio_unpaired import compare_ratio, lower_tail, pairs_needed
 from fslab.stats.student import two_sided_tail
 
 # Hollander & Wolfe 1999, table 4.1 (tritiated water through human chorioamnion), at term and at 12–26 weeks. Results in

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.unit.claimed import cell, trials
 
-from fslab.analysis.noise import CampaignNoise
+from fslab.analysis.noise_pools import CampaignNoise
 from fslab.cell import Cell, MachineSpec, MediumSpec
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning
 
