@@ -21,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fslab.stats.median import median_interval
 from fslab.study import shipped
 
 Pair = Callable[[Path, argparse.Namespace, int], dict[str, Any]]
@@ -56,26 +57,29 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         pair = campaigns if arguments.campaigns else names
-        wolf, middle = alike(Path(directory), arguments, pair)
+        false, ratios = alike(Path(directory), arguments, pair)
         seen = journal(Path(directory))
     allowed = arguments.pairs // 20
-    print(f"\nA/A: {wolf} of {arguments.pairs} pairs were said to differ (goal: at most {allowed})")
-    print(f"median ratio: {middle:.4f} (goal: within {FARTHEST:.0%} of 1)")
+    middle, interval = statistics.median(ratios), median_interval(ratios)
+    known = f"{interval.low:.4f} to {interval.high:.4f}" if interval else "unknown"
+    print(f"\nA/A: {false} of {arguments.pairs} pairs were said to differ (goal: at most {allowed})")
+    print(f"median of {len(ratios)} ratios: {middle:.4f} (95 % CI {known}; goal: within {FARTHEST:.0%} of 1)")
     print(
         f"A/B: data=journal {'found slower' if seen else 'NOT found slower'} than data=ordered (goal: slower)"
     )
-    return 0 if wolf <= allowed and abs(middle - 1) <= FARTHEST and seen else 1
+    return 0 if false <= allowed and abs(middle - 1) <= FARTHEST and seen else 1
 
 
-def alike(directory: Path, arguments: argparse.Namespace, pair: Pair) -> tuple[int, float]:
-    """Run the pairs. Return how many of them differ in any metric, after Holm's correction over the metrics, and the
-    median of all ratios."""
-    wolf, found = 0, []
+def alike(directory: Path, arguments: argparse.Namespace, pair: Pair) -> tuple[int, list[float]]:
+    """Run the pairs. Return how many of them differ in any metric, after Holm's correction over the metrics, and all
+    ratios."""
+    false: int = 0
+    found: list[float] = []
     for number in range(arguments.pairs):
         document = pair(directory, arguments, number)
         alone = [line for line in document["lines"] if line["answer"]["verdict"] in CERTAIN]
         certain = [line for line in alone if line["answer"]["holds"]]
-        wolf += bool(certain)
+        false += bool(certain)
         ratios = [ratio for line in document["lines"] if (ratio := line["answer"]["ratio"])]
         found += ratios
         print(
@@ -83,7 +87,7 @@ def alike(directory: Path, arguments: argparse.Namespace, pair: Pair) -> tuple[i
             f"({len(alone)} alone), farthest ratio {max(ratios, key=lambda ratio: abs(ratio - 1)):.3f}",
             flush=True,
         )
-    return wolf, statistics.median(found)
+    return false, found
 
 
 def names(directory: Path, arguments: argparse.Namespace, number: int) -> dict[str, Any]:
