@@ -75,6 +75,24 @@ def test_differences_that_resemble_the_ones_before_have_a_wider_interval() -> No
     assert compared([20.0, 0.0] * 10, [3.0] * 20).differs
 
 
+def test_a_difference_of_few_blocks_holds_only_if_trials_are_independent() -> None:
+    """10 ± 8.6: with an autocorrelation of 0.5, the interval would be 1.85 times as wide, and contain 0."""
+    few = compared([9, 13, 11], [1, 1, 1])
+    assert (few.differs, few.rests_on_independence) == (True, True)
+    assert few.p_if_correlated is not None
+    assert few.p_if_correlated > 0.05
+    assert not compared([40, 44, 42], [1, 1, 1]).rests_on_independence
+    assert not compared([2, 3] * 10, [1, 1] * 10).rests_on_independence, "20 blocks show it"
+    none = dict.fromkeys(range(3), 0.0)
+    found, sure = (
+        answer([Question(over=dict(enumerate(events)), under=none, counts=True)])[0]
+        for events in ([9, 13, 11], [40, 44, 42])
+    )
+    assert (sure.fragile, sure.settled) == (False, True)
+    assert (found.holds, found.fragile, found.settled) == (True, True, False)
+    assert found.further
+
+
 def test_no_event_says_nothing_about_a_mean_but_bounds_the_share_of_trials() -> None:
     found = compared([0, 0, 0], [0, 0, 0])
     assert (found.reason, found.more, found.more_interval) == (Reason.NO_EVENTS, None, None)

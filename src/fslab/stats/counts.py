@@ -58,7 +58,7 @@ def compare_counts(
     (mean_a, error_a), (mean_b, error_b) = (mean_and_error([*each.values()]) for each in (a, b))
     differences = [a[block] - b[block] for block in a] if paired else []
     factor = _widening(differences) if paired else widening_of_two(in_order(a), in_order(b), common)
-    tentative = not paired and not is_correlation_known(size, *common)
+    known = is_correlation_known(size, *((None,) if paired else common))
     spread = mean_and_error(differences)[1] if paired else hypot(error_a, error_b)
     difference = mean_a - mean_b
     seen = [value for value in (*a.values(), *b.values()) if value]
@@ -73,7 +73,7 @@ def compare_counts(
         n_a=len(a), n_b=len(b), ratio=None, interval=None, p_value=p_value, reason=None, needed=PAIRS_LEAST,
         method=ComparisonMethod.COUNTS, coverage=coverage, more=difference, widening=factor,
         more_interval=Interval(low=difference - half, high=difference + half, coverage=coverage),
-        correlation_known=not tentative, p_if_correlated=p_if_correlated if tentative else None,
+        correlation_known=known, p_if_correlated=None if known else p_if_correlated,
     )  # fmt: skip
 
 

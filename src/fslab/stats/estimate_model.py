@@ -100,17 +100,28 @@ class RatioEstimate:
         20 blocks are needed to know it, or 10 of many cells. For an autocorrelation of 0.5, intervals must be
         ``CORRELATED`` times as wide.
         """
+        if self.differs is not True or self.if_correlated is None:
+            return False
+        if self.more_interval is not None:
+            return abs(self.more or 0.0) < self.if_correlated * (self.half_width or 0.0)
         wide = self.interval_if_correlated
-        return self.differs is True and wide is not None and wide.low < 1 < wide.high
+        return wide is not None and wide.low < 1 < wide.high
+
+    @property
+    def if_correlated(self) -> float | None:
+        """How many times as wide the interval is for an autocorrelation of 0.5, if there are too few blocks to estimate
+        it; otherwise None."""
+        known = self.correlation_known or min(self.n_a, self.n_b) >= INDEPENDENCE_LEAST
+        return None if known else max(1.0, CORRELATED / self.widening)
 
     @property
     def interval_if_correlated(self) -> Interval | None:
-        """The interval for an autocorrelation of 0.5, if there are too few blocks to estimate it; otherwise None."""
-        known = self.correlation_known or min(self.n_a, self.n_b) >= INDEPENDENCE_LEAST
-        if self.interval is None or self.interval.low <= 0 or known:
+        """The ratio's interval for an autocorrelation of 0.5, if there are too few blocks to estimate it; otherwise
+        None."""
+        if self.interval is None or self.interval.low <= 0 or self.if_correlated is None:
             return None
         low, high = log(self.interval.low), log(self.interval.high)
-        middle, half = (low + high) / 2, max(1.0, CORRELATED / self.widening) * (high - low) / 2
+        middle, half = (low + high) / 2, self.if_correlated * (high - low) / 2
         return of_logarithms(middle - half, middle + half, coverage=self.interval.coverage)
 
 

@@ -8,7 +8,7 @@ from math import log, log1p, sqrt
 from typing import assert_never
 
 from fslab.stats import Reason
-from fslab.stats.estimate_model import CORRELATED, INDEPENDENCE_LEAST, RatioEstimate
+from fslab.stats.estimate_model import INDEPENDENCE_LEAST, RatioEstimate
 from fslab.stats.sequential import Looks
 from fslab.stats.student import two_sided_quantile
 
@@ -68,11 +68,11 @@ def further_blocks(
         return 0
     if not wanted > 0:
         return None
-    fragile = goal is Goal.DECIDED and estimate.differs and estimate.interval_if_correlated is not None
-    if fragile:
-        half *= max(1.0, CORRELATED / estimate.widening)  # it must differ also if trials are correlated
+    fragile = estimate.if_correlated if goal is Goal.DECIDED and estimate.differs else None
+    if fragile is not None:
+        half *= fragile  # it must differ also if trials are correlated
     size = size_for(wanted, half, now, coverage=interval.coverage, borrowed=estimate.borrowed)
-    if fragile:
+    if fragile is not None:
         # These blocks can show whether trials are independent.
         size = min(size or INDEPENDENCE_LEAST, INDEPENDENCE_LEAST)
     if size is None:
