@@ -92,6 +92,28 @@ def test_sizes_mean_what_they_mean_to_fio() -> None:
         assert any("digits before the point" in why for why in refused(f"[a]\nsize=4m\n{line}\n"))
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[a]\ndirectory=/mnt/ssd\nrw=write\n[b]\ndirectory=/mnt/hdd\n", "f in /mnt/ssd and in /mnt/hdd"),
+        ("[a]\nfilename=g\n[b]\ndirectory=/mnt/hdd\n[c]\n", "f in /mnt/hdd and in ."),
+        ("[a]\ndirectory=/mnt/ssd:/mnt/hdd\nnumjobs=2\n", "f in /mnt/ssd and in /mnt/hdd"),
+        ("[a]\ndirectory=/mnt/ssd\n[b]\ndirectory=/mnt/ssd/\n", None),
+        ("[a]\ndirectory=/mnt/ssd:/mnt/hdd\n[b]\ndirectory=/mnt/ssd\n", None),
+        ("[a]\ndirectory=/mnt/ssd\nfilename=g\n[b]\ndirectory=/mnt/hdd\n", None),
+    ],
+)
+def test_files_of_several_directories_do_not_become_one(text: str, told: str | None) -> None:
+    """fio puts a file of one name into each directory; all files of fslab are in one."""
+    whole = f"[global]\nsize=1m\nfilename=f\n{text}"
+    if told is None:
+        assert all("directory" not in job.options for job in parsed(whole).jobs)
+    else:
+        assert f"{told} would be one file: rename" in refused(whole)[0]
+        assert parsed(whole, filename="h").jobs
+        assert parsed(whole.replace("filename=f\n", "")).jobs
+
+
 def test_a_run_time_is_asked_for_only_if_all_jobs_have_one() -> None:
     reports = [report(read=(MIB, 2000), job_start=0), report(write=(MIB, 700), job_start=2000)]
     assert reading(TWO, *reports).asked_s == 4

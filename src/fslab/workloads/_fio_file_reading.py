@@ -11,7 +11,7 @@ from posixpath import normpath
 
 from fslab.units import parse_duration, parse_size
 from fslab.workloads._fio_includes import BEGIN, INCLUDE, placed_lines
-from fslab.workloads._fio_job_checks import JobSection, Options, refusals_of
+from fslab.workloads._fio_job_checks import DIRECTORY, JobSection, Options, of_directories, refusals_of
 from fslab.workloads._fio_objections import COUNTS, objection
 from fslab.workloads._fio_options import (
     ALIASES,
@@ -90,6 +90,9 @@ def read_jobs(name: str, text: str, *, given: frozenset[str], variables: Mapping
         for index, section in enumerate(found.sections)
         for why in refusals_of(section, found.sections[:index], given)
     ]
+    found.refused += of_directories(found.sections, given)
+    for section in found.sections:
+        section.options.pop(DIRECTORY, None)
     found.refused.sort(key=_by_line)
     return found
 
@@ -157,6 +160,8 @@ class _Reader:
             return
         if key in LEFT_OUT or (key in FILLS and "size" in self.given):
             self.found.left_out[key] = None
+            if key == DIRECTORY:  # until it is known which files it tells apart
+                options[key] = value
             return
         value, why = _filled_in(key, value, self.variables)
         if key in _FILE_NAMES and why is None:

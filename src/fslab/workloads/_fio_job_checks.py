@@ -1,14 +1,17 @@
 """What cannot run in a job of fio because of its other options, or of the jobs before it. Pure."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from posixpath import normpath
 
 from fslab.workloads import SECTOR_BYTES
 from fslab.workloads._fio_options import ZONES, directions, only_verifies
 from fslab.workloads._fio_places import file_names, number, one_file, size_in_bytes
 from fslab.workloads._fio_requests import LARGEST_OF, request_of
 
+DIRECTORY = "directory"
 _SIZES = frozenset({"size", "filesize", "nrfiles", "filename", "rw", "bs"})  # with LARGEST_OF
 
 Options = dict[str, str | None]
@@ -72,6 +75,27 @@ def _of_other_jobs(section: JobSection, before: Sequence[JobSection], given: fro
     if only_verifies(section.options, _directions(section.options)) and files.isdisjoint(chain(*written)):
         what = f"verify: no job before '{section.name}' writes the files that it checks"
         yield f"{what}: add one with the same 'filename' and 'verify', or delete the line"
+
+
+def of_directories(sections: Sequence[JobSection], given: frozenset[str]) -> Iterator[str]:
+    """Yield the files of fio that would be one file here, where all directories are one, with their places.
+
+    Of several directories, each process of a job uses the next one (set_name_idx in fio's filesetup.c).
+    """
+    known: dict[str, str] = {}
+    for section in sections if "filename" not in given else ():
+        directories = [
+            normpath(each) for each in re.split(r"(?<!\\):", section.options.get(DIRECTORY) or ".")
+        ]
+        processes = len(directories) if "numjobs" in given else number(section.options, "numjobs", 1)
+        for name in sorted(file_names(section.name, section.options)):
+            shared = not name.endswith("/")
+            used = directories[: processes if shared else 1]
+            other = next((each for each in used if known.setdefault(name, each) != each), None)
+            if other is not None:
+                what = f"{name.partition('/')[0]} in {known[name]} and in {other} would be one file"
+                yield f"{section.place}: {what}: rename one of them, or delete 'filename'"
+                break
 
 
 def _directions(options: Options) -> tuple[str, ...]:
