@@ -88,8 +88,9 @@ def test_sizes_mean_what_they_mean_to_fio() -> None:
     assert "4KiB is 4000 bytes to fio" in FIO.notices(parameters)[0]
     assert parsed("[a]\nsize=4m\nrw=write\n", bsrange="4KiB-64KiB").jobs[0].options["bsrange"] == "4k-64k"
     assert "to fio, 4KiB is 4000 bytes" in refused("[a]\nsize=4m\nbs=4KiB\ndirect=1\n")[0]
-    for line in ("size=1.5g", "bs=1.5k", "runtime=2.5"):
+    for line in ("size=1.5g", "bs=1.5k", "runtime=2.5", "thinktime=2.5ms", "rate_iops=0.5k"):
         assert any("digits before the point" in why for why in refused(f"[a]\nsize=4m\n{line}\n"))
+    assert "add the parts of 1h30m" in refused("[a]\nsize=4m\nruntime=1h30m\n")[0]
 
 
 @pytest.mark.parametrize(

@@ -202,6 +202,26 @@ def test_times_that_fio_cannot_run_are_refused(runtime: str, told: str) -> None:
     assert told in mistakes(**LEAST, runtime=runtime)["runtime"]
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("io_size", "2.5m"), ("offset", "1.5m"), ("rate", "1.5m"), ("rate_iops", "0.5k"), ("bsrange", "1.5k-4k"),
+     ("startdelay", "0.5"), ("thinktime", "2.5ms"), ("thinktime_blocks", 1.5)],
+)  # fmt: skip
+def test_a_number_whose_fraction_fio_cuts_off_is_refused(option: str, value: str | float) -> None:
+    """With a rate of 1.5m, fio would transfer one byte per second."""
+    assert "digits before the point" in mistakes(**LEAST, **{option: value})[option]
+
+
+def test_a_time_of_several_units_is_refused() -> None:
+    """To fio, 1m30s is a microsecond."""
+    assert "does not add the parts of 1m30s" in mistakes(**LEAST, startdelay="1m30s")["startdelay"]
+
+
+def test_a_number_that_fio_reads_as_written_may_have_a_point() -> None:
+    read = {"random_distribution": "zipf:1.2", "latency_percentile": 99.9, "io_size": "1.5MiB"}
+    assert FioParameters.model_validate({**LEAST, **read}).others["io_size"] == "1536k"
+
+
 def test_fio_rounds_io_size_up_to_one_request() -> None:
     assert FioParameters(**{**LEAST, "bs": "64k", "io_size": "4k"}).others["io_size"] == "4k"
 

@@ -12,7 +12,7 @@ from posixpath import normpath
 from fslab.units import parse_duration, parse_size
 from fslab.workloads._fio_includes import BEGIN, INCLUDE, placed_lines
 from fslab.workloads._fio_job_checks import DIRECTORY, JobSection, Options, of_directories, refusals_of
-from fslab.workloads._fio_objections import COUNTS, objection
+from fslab.workloads._fio_objections import COUNTS, cut_off, objection
 from fslab.workloads._fio_options import (
     ALIASES,
     ASYNC_ENGINES,
@@ -28,8 +28,6 @@ _SET_UP = re.compile(r"(?m)^.+: \(g=\d+\): rw=.*")
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 # To fio, unless ``kb_base`` is set, KiB are 1000 bytes and kB are 1024: fio(1), "Parameter types".
 _DECIMAL_SIZE = re.compile(r"(?<![\w.])(\d+)([kmgtp])ib(?!\w)", re.IGNORECASE)
-# fio 3.33 reads 1.5g as 1 byte, and 1.5 as 1 s.
-_FRACTION = re.compile(r"\d\.\d")
 # The longest name of a file has 255 bytes: fio adds the numbers of a process and of a file to the job's name.
 _LONGEST_NAME_BYTES = 240
 _AMOUNTS = frozenset(
@@ -230,12 +228,10 @@ def refusal(key: str, value: str) -> str | None:
 
 
 def _unreadable(key: str, value: str) -> str | None:
-    """Return why fslab cannot parse an amount that it has to know."""
+    """Return why fio cannot read an amount, or fslab one that it has to know."""
     sizes = {"size": [value], "filesize": value.split("-"), "bs": [each for each in value.split(",") if each]}
-    if key in _AMOUNTS and _FRACTION.search(value):
-        return (
-            f"fio reads only the digits before the point of {value}: write a whole number in a smaller unit"
-        )
+    if why := cut_off(key, value):
+        return why
     try:
         for size in sizes.get(key, ()):
             parse_size(size)

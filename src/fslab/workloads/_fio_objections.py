@@ -16,6 +16,22 @@ AT_ONCE = frozenset(
 )  # processes, and the requests in flight and threads of each
 COUNTS = AT_ONCE | {"nrfiles", "loops"}  # loops=-1 is 2^32 - 1 to fio
 _AT_LEAST_ONE = COUNTS - {"verify_async", "loops"}
+# fio 3.33 reads 1.5g as 1 byte, and 1.5 as 1 s.
+_FRACTION = re.compile(r"\d\.\d")
+# To fio 3.33, 1m30s is a microsecond.
+_SEVERAL_UNITS = re.compile(r"\d(?:us|ms|[smhd])\d", re.IGNORECASE)
+_TIMES = frozenset(
+    {
+        "latency_target", "latency_window", "max_latency", "ramp_time", "runtime", "startdelay",
+        "steadystate_duration", "steadystate_ramp_time", "thinktime", "thinktime_iotime",
+    }
+)  # fmt: skip
+_WITH_POINT = frozenset(
+    {
+        "buffer_pattern", "description", "file_service_type", "filename", "filename_format", "latency_percentile",
+        "mem", "random_distribution", "steadystate", "verify_pattern",
+    }
+)  # fmt: skip
 _NO_PATHS = frozenset({"mem", "buffer_pattern", "verify_pattern", "filename_format"})
 
 
@@ -64,6 +80,15 @@ def _refused_value(key: str, value: str) -> str | None:
 
 def _reaches_outside(name: str) -> bool:
     return not name or "/" in name or name in {".", "..", "-"} or len(name.encode("utf-8", "replace")) > 255
+
+
+def cut_off(key: str, value: str) -> str | None:
+    """Return why a number or a time cannot be passed to fio, which would cut it off, and what to do; else None."""
+    if key in _TIMES and _SEVERAL_UNITS.search(value):
+        return f"fio does not add the parts of {value}: write a whole number in one unit"
+    if key in _WITH_POINT or not _FRACTION.search(value):
+        return None
+    return f"fio reads only the digits before the point of {value}: write a whole number in a smaller unit"
 
 
 def count_mistake(key: str, value: str) -> str | None:

@@ -21,7 +21,7 @@ from fslab.cell import Scalar
 from fslab.errors import nearest
 from fslab.units import SomeSize, parse_duration, parse_size
 from fslab.workloads import MOST_AT_ONCE, SECTOR_BYTES, Parameters, Text
-from fslab.workloads._fio_objections import count_mistake, objection, spelled
+from fslab.workloads._fio_objections import count_mistake, cut_off, objection, spelled
 from fslab.workloads._fio_options import (
     ASYNC_ENGINES,
     LEFT_OUT,
@@ -251,7 +251,10 @@ class FioParameters(Parameters):
         if not isinstance(data, dict):
             return handler(data)
         objections = {
-            str(key): _needs_file(str(key)) or objection(str(key), value) or _empty(value)
+            str(key): _needs_file(str(key))
+            or objection(str(key), value)
+            or _empty(value)
+            or _cut_off(key, value)
             for key, value in data.items()
         }
         checked, mistakes = None, []
@@ -299,6 +302,11 @@ class FioParameters(Parameters):
 
 def _needs_file(key: str) -> str | None:
     return "has no effect without 'file'" if key == "scale" or key.startswith(VARIABLES) else None
+
+
+def _cut_off(key: str, value: Scalar) -> str | None:
+    """Return why fio cannot read a number. The fields are written as whole numbers, or are no numbers."""
+    return None if key in {*FioParameters.model_fields, *LEFT_OUT} else cut_off(key, spelled(value))
 
 
 def _empty(value: object) -> str | None:
