@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,12 @@ def test_no_fact_of_a_part_is_lost() -> None:
             "transactions",
         }  # each part has its own requested time and number of rounds
         assert found.working_set_bytes == 3 * 4 + 4
+
+
+def test_the_run_has_a_set_time_if_each_part_has_one() -> None:
+    timed, work = (Reading(metrics={}, asked_s=asked_s) for asked_s in (2.0, None))
+    assert combined({"a": timed, "b": replace(timed, asked_s=3.0)}, {"a": 2.0, "b": 3.0}).asked_s == 3
+    assert combined({"a": timed, "b": work}, {"a": 2.0, "b": 3.0}).asked_s is None
 
 
 def _default(fact: Field[Any]) -> Any:

@@ -32,6 +32,7 @@ def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Read
     longest = max(seconds.values(), default=0.0)
     overlap = min(seconds.values()) / longest if longest else None
     wrote = [each.flushed for each in readings if each.flushed is not None]
+    asked = [each.asked_s for each in readings]
     depths = [each.depth for each in readings if each.depth is not None and each.depth.asked > 1]
     return Reading(
         metrics={
@@ -42,6 +43,8 @@ def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Read
         read_bytes=_sum(each.read_bytes for each in readings),
         written_bytes=_sum(each.written_bytes for each in readings),
         measured_s=longest or None,
+        # With a set amount of work in one of them, the time is a result.
+        asked_s=None if None in asked else max(filter(None, asked), default=None),
         parts_s=_named(parts, _times, " "),
         direct=all(each.direct for each in readings),
         working_set_bytes=_sum(map(_working_set, readings)),
