@@ -12,7 +12,7 @@ from tests.limits import ran
 
 from fslab.units import parse_size
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
-from fslab.workloads._filebench_parameters import PERSONALITIES
+from fslab.workloads._filebench_parameters import COUNTED, PERSONALITIES
 
 ENGINE = Path(sys.executable).parent / "fslab-engine"
 FILEBENCH = REGISTRY.get("filebench")
@@ -44,6 +44,8 @@ def test_the_engine_has_the_personalities_that_a_study_may_name() -> None:
         if "meanfilesize" in variables and entry["name"] not in {"copyfiles", "mongo", "webserver"}:
             files, size = PERSONALITIES[entry["name"]]
             assert (files, size) == (int(variables["nfiles"]), files * parse_size(variables["meanfilesize"]))
+        counted = COUNTED.get(entry["name"], {})
+        assert {name: int(variables[name]) for name in counted} == counted
 
 
 @pytest.mark.parametrize("personality", ["varmail", "fileserver", "webserver", "copyfiles"])

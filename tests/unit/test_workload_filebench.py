@@ -147,6 +147,11 @@ def test_room_and_time() -> None:
     assert room == 3 * 100 * (4096 + 4096 + 1024)
     assert seconds == pytest.approx(10 + 0.005 + 0.001024)
     assert about(personality="randomread", set="filesize=8m", runtime=1)[0] == 10 << 20
+    assert about(personality="varmail", set="nfiles=100 $meanfilesize=4k", runtime=10) == (room, seconds)
+    assert about(personality="varmail", set="nfiles=2*50") == about(personality="varmail")  # for the engine
+    videos = about(personality="videoserver", set="filesize=10m numactivevids=4 numpassivevids=8")[0]
+    assert videos == 3 * 12 * ((10 << 20) + 4096 + 1024)
+    assert about(personality="makedirs", set="ndirs=100")[0] == 3 * 100 * (4096 + 1024)
     assert about(script="run 1", space="3g")[0] == 3 << 30
     assert about(script="run 1", runtime=2) == (1 << 30, 2)
 

@@ -34,6 +34,12 @@ PERSONALITIES: Mapping[str, tuple[int, int]] = {
     "webserver": (1001, 1001 * 16384),
     "writefsync": (1, 1073741824),
 }
+# The variables that set the number of files, with their defaults; of all others, nfiles.
+COUNTED: Mapping[str, Mapping[str, int]] = {
+    "makedirs": {"ndirs": 10000},
+    "removedirs": {"ndirs": 10000},
+    "videoserver": {"numactivevids": 32, "numpassivevids": 194},
+}
 _SETTING = re.compile(r"^\$?[A-Za-z0-9_]+=\S+$")
 
 
@@ -85,15 +91,13 @@ class FilebenchParameters(Parameters):
         """Approximate number of files and bytes of a personality with these settings; None if unknown."""
         if self.personality is None:
             return None
-        files, size = PERSONALITIES[self.personality]
-        mean = size / files
-        if self.meanfilesize is not None:
-            mean = parse_size(self.meanfilesize)
-        for setting in self.set.split():
-            name, _, value = setting.lstrip("$").partition("=")
-            if name == "filesize" and files < 1000:
-                mean = parse_size(value)
-        return (self.nfiles or files), int((self.nfiles or files) * mean)
+        usual, size = PERSONALITIES[self.personality]
+        pairs = (setting.lstrip("$").partition("=") for setting in self.settings)
+        given = {name: value for name, _, value in pairs}
+        counted = COUNTED.get(self.personality, {"nfiles": usual})
+        files = sum(_count(given.get(name, ""), default) for name, default in counted.items())
+        mean = given.get("meanfilesize", given.get("filesize"))
+        return files, int(files * (size / usual if mean is None else parse_size(mean)))
 
     @field_validator("personality")
     @classmethod
@@ -118,3 +122,11 @@ class FilebenchParameters(Parameters):
         if self.digest is not None and self.file is None:
             raise ValueError("'digest' needs 'file'")
         return self
+
+
+def _count(value: str, default: int) -> int:
+    """Return a number such as 50k; the default for none, and for an expression, which the engine evaluates."""
+    try:
+        return parse_size(value)
+    except ValueError:
+        return default
