@@ -17,7 +17,11 @@ from fslab.workloads import REGISTRY, Job, ToolOutput
 JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=8, turns=3)
 TEXT = """\
 title: t
-media: {m: {type: ram, size: 1g}, v: {type: virtual, size: 1g, profile: ssd-sata}, d: {type: directory, path: /srv}}
+media:
+  m: {type: ram, size: 1g}
+  l: {type: loop, size: 1g, direct_io: false}
+  v: {type: virtual, size: 1g, profile: ssd-sata}
+  d: {type: directory, path: /srv}
 stacks: {fs: {medium: m, filesystem: [ext4, xfs]}}
 workloads: {w: {tool: fio, rw: randread, size: 64m, runtime: 2s}}
 slices: auto
@@ -99,8 +103,12 @@ def test_a_plan_says_why_a_workload_is_not_in_slices(overrides: tuple[str, ...],
 @pytest.mark.parametrize(
     ("overrides", "slice_s"),
     [
-        ((), 0.05),
-        (("workloads.w.rw=randwrite",), 0.125),  # leaves dirty pages
+        ((), 0.02),  # in memory
+        (("media.m.room=100m",), 0.02),
+        (("workloads.w.rw=randwrite",), 0.05),  # leaves dirty pages
+        (("stacks.fs.medium=l",), 0.05),
+        (("stacks.fs.medium=l", "workloads.w.rw=randwrite"), 0.125),
+        (("stacks.fs.medium=v", "media.v.profile=none"), 0.02),
         (("stacks.fs.medium=v",), 0.05),
         (("stacks.fs.medium=v", "workloads.w.rw=randwrite"), 0.05),  # the disk is halted with its tool
         (("stacks.fs.medium=v", "media.v.profile=hdd-7200"), 0.14),  # 20 seeks
@@ -116,7 +124,7 @@ def test_a_plan_says_what_is_measured_whole_although_it_is_planned_in_slices() -
     """How much a stack does in a slice is known only when it runs."""
     shown = io.StringIO()
     _show_slices(plan_of(TEXT), Console(file=shown, width=80))
-    text = "in slices, the stacks in turns: w (50 ms); what a stack does within 8 slices is measured whole"
+    text = "in slices, the stacks in turns: w (20 ms); what a stack does within 8 slices is measured whole"
     assert shown.getvalue().splitlines() == [text]
 
 

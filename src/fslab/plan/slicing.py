@@ -4,11 +4,13 @@ Trials that follow each other do not share the noise that comes and goes within 
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from fslab import workloads
 from fslab.cell import Cell, by_workload
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.machine.tuning import OF_DEVICES
+from fslab.storage import images
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.units import parse_duration
 from fslab.workloads import Traits
@@ -86,6 +88,6 @@ def _length_s(cell: Cell) -> float:
     stack = parsed_stack(cell.stack)
     if stack.medium.profile(stack.medium_options) is not None:
         return max(SLICE_S, SEEKS * stack.medium.seek_s(stack.medium_options))
-    in_memory = stack.medium.takes_memory(stack.medium_options, in_guest=False)
+    in_memory = {*stack.medium_plan(Path()).space} == {images.MEMORY}
     factor = LEAVING_FACTOR if leaves_work(workloads.parsed(cell.workload).traits()) else 1
     return factor * (MEMORY_SLICE_S if in_memory else SLICE_S)
