@@ -13,6 +13,7 @@ from tests import fio_jobs
 
 from fslab.errors import StudyError, ToolFailedError
 from fslab.study.load import load_text
+from fslab.validity.facts import Depth
 from fslab.workloads import REGISTRY, Job, ToolOutput
 from fslab.workloads._fio_output import jobs_of
 
@@ -113,6 +114,19 @@ def test_files_of_several_directories_do_not_become_one(text: str, told: str | N
         assert f"{told} would be one file: rename" in refused(whole)[0]
         assert parsed(whole, filename="h").jobs
         assert parsed(whole.replace("filename=f\n", "")).jobs
+
+
+def test_the_job_that_is_furthest_from_its_queue_depth_counts() -> None:
+    """Not one whose engine has no queue, and not one that its options slow down."""
+    queue = "size=1m\nrw=randread\nioengine=libaio\ndirect=1\niodepth"
+    text = f"[a]\n{queue}=8\n[b]\n{queue}=32\n[c]\n{queue}=64\nrate_iops=9\n[d]\nsize=1m\niodepth=4\n"
+    levels = [{"8": 100.0}, {"1": 50.0, "2": 50.0}, {"1": 100.0}, {"1": 100.0}]
+    found = reading(text, *(report(read=(MIB, 2000), iodepth_level=each) for each in levels))
+    assert found.depth == Depth(asked=32, at_least=1.5, at_most=2.0)
+    assert not found.queue_in_tool
+    assert FIO.notices(parsed(text)) == ("x.fio: iodepth has no effect in 'd' with psync",)
+    buffered = text.replace("direct=1\n", "")
+    assert reading(buffered, *(report(read=(MIB, 2000), iodepth_level=each) for each in levels)).queue_in_tool
 
 
 def test_a_run_time_is_asked_for_only_if_all_jobs_have_one() -> None:

@@ -11,6 +11,7 @@ from fslab.errors import ToolOutputError
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit
+from fslab.validity.facts import Depth
 from fslab.workloads import (
     Check,
     Commands,
@@ -24,9 +25,9 @@ from fslab.workloads import (
     _fio_time,
 )
 from fslab.workloads._fio_file_parameters import FileJob, FioFileParameters
-from fslab.workloads._fio_job import CHECK, FIO, REPORT, direction_declared, latency
-from fslab.workloads._fio_options import repeats_data
-from fslab.workloads._fio_output import direction_metrics, jobs_of, latencies, sync_metrics
+from fslab.workloads._fio_job import CHECK, FIO, PACED, REPORT, direction_declared, latency
+from fslab.workloads._fio_options import SYNC_ENGINES, repeats_data
+from fslab.workloads._fio_output import depth, direction_metrics, jobs_of, latencies, sync_metrics
 from fslab.workloads._fio_places import FileSet, all_files
 from fslab.workloads._fio_requests import LARGEST_OF, largest_request
 
@@ -135,13 +136,18 @@ class FioFile(Workload[FioFileParameters]):
         return "when jobs of a job file start is up to fio's clock"
 
     def notices(self, parameters: FioFileParameters) -> tuple[str, ...]:
-        """Return what of the file fslab does not pass on to fio."""
+        """Return what of the file fslab does not pass on to fio, and what fio ignores."""
         found = parameters.read
         parts = [f"left out: {', '.join(found.left_out)}"] if found.left_out else []
         parts += [f"{size} is {value} bytes to fio" for size, value in found.sizes.items()]
         parts += [
             f"{name} is the file {used} on the file system under test"
             for name, used in found.replaced.items()
+        ]
+        parts += [
+            f"iodepth has no effect in '{job.name}' with {job.engine}"
+            for job in parameters.jobs
+            if job.iodepth > 1 and job.engine in SYNC_ENGINES
         ]
         return (f"{parameters.file}: {'; '.join(parts)}",) if parts else ()
 
@@ -160,7 +166,7 @@ class FioFile(Workload[FioFileParameters]):
         """Return the memory of all jobs. fio allocates that of later jobs while earlier ones run."""
         return sum(
             largest_request(job.options.get(key) for key in ("bs", *LARGEST_OF))
-            * job.number("iodepth", 1)
+            * job.iodepth
             * job.number("numjobs", 1)
             for job in parameters.jobs
         )
@@ -265,7 +271,20 @@ def _reading(jobs: Sequence[FileJob], reports: Reports) -> Reading:
         flushed=all(job.flushed for job in writing) if writing else None,
         zeros=any(job.zeros for job in jobs),
         repeats=any(repeats_data(job.options) for job in writing),
+        depth=_depth(jobs, reports),
+        # Buffered requests block in io_submit(2).
+        queue_in_tool=any(job.engine == "libaio" and job.iodepth > 1 and not job.direct for job in jobs),
     )
+
+
+def _depth(jobs: Sequence[FileJob], reports: Reports) -> Depth | None:
+    """Return the depth of the job that is furthest from what its file asks of an asynchronous engine."""
+    found = [
+        depth(report, job.iodepth)
+        for job, report in zip(jobs, reports, strict=True)
+        if job.iodepth > 1 and job.engine not in SYNC_ENGINES and PACED.isdisjoint(job.options)
+    ]
+    return min(filter(None, found), key=lambda each: each.at_most / each.asked, default=None)
 
 
 def _spans(jobs: Sequence[FileJob], reports: Reports, directions: Sequence[str]) -> list[tuple[float, float]]:

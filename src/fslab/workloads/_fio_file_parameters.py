@@ -84,6 +84,15 @@ class FileJob:
         return bool(self.number("direct", 0))
 
     @property
+    def iodepth(self) -> int:
+        return self.number("iodepth", 1)
+
+    @property
+    def engine(self) -> str:
+        """Its I/O engine; psync is fio's default."""
+        return self.options.get("ioengine") or "psync"
+
+    @property
     def zeros(self) -> bool:
         return "write" in self.directions and writes_zeros(self.options)
 

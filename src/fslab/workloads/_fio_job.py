@@ -70,9 +70,9 @@ _GUESSED_IOPS = 20e3
 _STARTUP_S = 0.5
 # Options that limit how many requests there are at once: fio(1), "I/O rate" and "I/O latency". The queue depth is then
 # what fits into it.
-_PACED = frozenset({"thinktime", "rate", "rate_iops", "latency_target", "flow"})
+PACED = frozenset({"thinktime", "rate", "rate_iops", "latency_target", "flow"})
 # Options that delay or limit requests by the clock: also "Time related parameters".
-_BY_THE_CLOCK = _PACED | {
+_BY_THE_CLOCK = PACED | {
     "ramp_time", "startdelay", "thinktime_iotime", "rate_min", "rate_iops_min", "max_latency", "unlink_each_loop",
 }  # fmt: skip
 
@@ -244,7 +244,7 @@ def _reading(
         passes=written / parameters.total_bytes if once and whole else None,
         zeros=parameters.writes and writes_zeros(parameters.others),
         repeats=parameters.writes and repeats_data(parameters.others),
-        depth=None if _PACED & parameters.others.keys() else depth(job, parameters.iodepth),
+        depth=None if PACED & parameters.others.keys() else depth(job, parameters.iodepth),
         # Buffered requests block in io_submit(2).
         queue_in_tool=not parameters.direct and parameters.iodepth > 1 and parameters.engine == "libaio",
         rates=(rate,) if rate else (),
