@@ -110,9 +110,14 @@ def test_what_options_make_of_a_size() -> None:
     assert moved_bytes({}, size) == size
     assert moved_bytes({"io_size": "1m", "loops": "3"}, size) == 3 << 20
     assert moved_bytes({"loops": "100", "number_ios": "10", "bs": "8k"}, size) == 80 << 10
-    assert held_back_s({"rate": "1k,9k"}, size) == 64
-    assert held_back_s({"rate_iops": "4"}, size) == 4
-    assert held_back_s({"thinktime": "500", "thinktime_blocks": "2"}, 8 << 12) == 4 * 500e-6
-    assert held_back_s({"thinktime": "2s", "startdelay": "9"}, 4096) == 2
+    assert held_back_s({"rate": "1k,9k"}, size, 1) == 64
+    assert held_back_s({"rate": "9k,1k"}, size, 0) == 64
+    assert held_back_s({"rate_iops": "4"}, size, 0) == 4
+    assert held_back_s({"rate_iops": ",4"}, size, 0) == 4
+    assert held_back_s({"rate_iops": ",4"}, size, 1) == 0
+    assert held_back_s({"rate_iops": "6,4"}, size, 0.75) == 2
+    assert held_back_s({"rate_iops": "6,1"}, size, 0.75) == 4
+    assert held_back_s({"thinktime": "500", "thinktime_blocks": "2"}, 8 << 12, 1) == 4 * 500e-6
+    assert held_back_s({"thinktime": "2s", "startdelay": "9"}, 4096, 1) == 2
     assert delay_s({"startdelay": "1-9"}) == 1
-    assert held_back_s({"rate": "what"}, size) == 0
+    assert held_back_s({"rate": "what"}, size, 1) == 0

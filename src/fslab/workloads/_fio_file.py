@@ -184,7 +184,7 @@ def _work_s(job: FileJob) -> float:
         return job.runtime_s + _fio_time.ramp_s(job.options)
     jobs = job.number("numjobs", 1)
     moving_s = jobs * _fio_time.moved_bytes(job.options, job.bytes // jobs) / _GUESSED_BYTES_PER_S
-    work_s = max(moving_s, _fio_time.held_back_s(job.options, job.bytes // jobs))
+    work_s = max(moving_s, _fio_time.held_back_s(job.options, job.bytes // jobs, job.read_share))
     work_s = work_s if job.runtime_s is None else min(work_s, job.runtime_s)
     return work_s + _fio_time.ramp_s(job.options)
 

@@ -19,7 +19,7 @@ from fslab.workloads._fio_amounts import scaled
 from fslab.workloads._fio_file_reading import MOST_JOBS, JobFile, read_jobs, refusal
 from fslab.workloads._fio_job_checks import JobSection
 from fslab.workloads._fio_objections import spelled
-from fslab.workloads._fio_options import LEFT_OUT, directions, writes_through, writes_zeros
+from fslab.workloads._fio_options import LEFT_OUT, directions, read_share, writes_through, writes_zeros
 from fslab.workloads._fio_parameters import VARIABLES, mistake
 from fslab.workloads._fio_phases import Start, start_of
 from fslab.workloads._fio_places import number
@@ -58,6 +58,11 @@ class FileJob:
     def mode(self) -> str:
         """``rw`` without its offset modifier."""
         return (self.options.get("rw") or "read").partition(":")[0]
+
+    @property
+    def read_share(self) -> float:
+        """The share of reads, from 0 to 1."""
+        return read_share(self.mode, self.options)
 
     @property
     def directions(self) -> tuple[str, ...]:

@@ -208,7 +208,7 @@ class FioJob(Workload[FioParameters]):
         options, size_bytes = {**parameters.others, "bs": parameters.bs}, parse_size(parameters.size)
         rate = min(_GUESSED_BYTES_PER_S, _fio_time.block_bytes(options) * _GUESSED_IOPS)
         moving_s = parameters.numjobs * _fio_time.moved_bytes(options, size_bytes) / rate
-        run_s = max(moving_s, _fio_time.held_back_s(options, size_bytes))
+        run_s = max(moving_s, _fio_time.held_back_s(options, size_bytes, parameters.read_share))
         return before_s + min(run_s, parameters.runtime_s or run_s)
 
     def waits(self, parameters: FioParameters) -> float:

@@ -167,15 +167,21 @@ _SYNCED = frozenset({"1", "sync", "dsync"})  # values of 'sync' with which each 
 METADATA_ENGINES = frozenset({"filecreate", "filestat", "filedelete", "falloc", "ftruncate"})
 
 
-def directions(mode: str, options: Mapping[str, str | None]) -> tuple[str, ...]:
-    """Return ``read``, ``write`` or both: what a mode (``rw`` without its offset modifier) does with these shares."""
+def read_share(mode: str, options: Mapping[str, str | None]) -> float:
+    """Return the share of reads, from 0 to 1, of a mode (``rw`` without its offset modifier) with these options."""
     if mode not in MIXED:
-        return ("read",) if mode in {"read", "randread"} else ("write",)
+        return 1.0 if mode in {"read", "randread"} else 0.0
     reads = 50
     for key, value in options.items():
         if key in {"rwmixread", "rwmixwrite"} and value and value.isdecimal():
             reads = int(value) if key == "rwmixread" else 100 - int(value)
-    return ("read",) * (reads > 0) + ("write",) * (reads < 100)
+    return reads / 100
+
+
+def directions(mode: str, options: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Return ``read``, ``write`` or both: what a mode does with these options."""
+    reads = read_share(mode, options)
+    return ("read",) * (reads > 0) + ("write",) * (reads < 1)
 
 
 def only_verifies(options: Mapping[str, str | None], used: tuple[str, ...]) -> bool:

@@ -31,6 +31,7 @@ from fslab.workloads._fio_options import (
     ZONES,
     directions,
     only_verifies,
+    read_share,
     writes_through,
 )
 from fslab.workloads._fio_places import all_files, one_file
@@ -119,8 +120,17 @@ class FioParameters(Parameters):
     @property
     def directions(self) -> tuple[str, ...]:
         """``read``, ``write`` or both."""
+        return directions(self.mode, self._mix)
+
+    @property
+    def read_share(self) -> float:
+        """The share of reads, from 0 to 1."""
+        return read_share(self.mode, self._mix)
+
+    @property
+    def _mix(self) -> dict[str, str]:
         share = {} if self.rwmixread is None else {"rwmixread": str(self.rwmixread)}
-        return directions(self.mode, {**share, **self.others})
+        return {**share, **self.others}
 
     @property
     def reads(self) -> bool:

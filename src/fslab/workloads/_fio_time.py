@@ -26,17 +26,19 @@ def block_bytes(options: Options) -> int:
     return _number(options, "bs") or _BLOCK_BYTES
 
 
-def held_back_s(options: Options, size_bytes: int) -> float:
-    """Return the minimum duration of one job in seconds that its rate limits and pauses cause."""
+def held_back_s(options: Options, size_bytes: int, read_share: float) -> float:
+    """Return the minimum duration of one job in seconds that its rate limits and pauses cause. Of two limits, the first
+    is that of reads, the second that of writes; a single one is of each."""
     moved = moved_bytes(options, size_bytes)
     requests = moved / block_bytes(options)
-    rate, rate_iops = _number(options, "rate"), _number(options, "rate_iops")
-    paces = (
-        moved / rate if rate else 0.0,
-        requests / rate_iops if rate_iops else 0.0,
-        requests / (_number(options, "thinktime_blocks") or 1) * _seconds(options, "thinktime", unit="us"),
-    )
-    return max(paces)
+    pauses = requests / (_number(options, "thinktime_blocks") or 1)
+    paces = [
+        share * amount / limit
+        for key, amount in (("rate", moved), ("rate_iops", requests))
+        for share, limit in zip((read_share, 1 - read_share), _limits(options, key), strict=True)
+        if limit
+    ]
+    return max([pauses * _seconds(options, "thinktime", unit="us"), *paces])
 
 
 def delay_s(options: Options) -> float:
@@ -54,9 +56,19 @@ def unreported(options: Options) -> bool:
     return not {"ramp_time", "ramp_size"}.isdisjoint(options)
 
 
+def _limits(options: Options, key: str) -> tuple[int | None, int | None]:
+    """Return the limits of reads and of writes; None for one that is missing."""
+    reads, comma, others = (options.get(key) or "").partition(",")
+    return _parsed(reads), _parsed(others.partition(",")[0] if comma else reads)
+
+
 def _number(options: Options, key: str) -> int | None:
-    """Return the first of several values; None if it is missing, or fslab cannot parse it (fio may accept it)."""
-    written = (options.get(key) or "").partition(",")[0]
+    """Return the first of several values."""
+    return _parsed((options.get(key) or "").partition(",")[0])
+
+
+def _parsed(written: str) -> int | None:
+    """Return a number or size; None if it is missing, or fslab cannot parse it (fio may accept it)."""
     try:
         return parse_size(written)
     except ValueError:
