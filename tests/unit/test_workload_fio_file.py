@@ -129,6 +129,15 @@ def test_the_job_that_is_furthest_from_its_queue_depth_counts() -> None:
     assert reading(buffered, *(report(read=(MIB, 2000), iodepth_level=each) for each in levels)).queue_in_tool
 
 
+def test_new_files_that_are_written_again_and_again() -> None:
+    """Only the first pass over them allocates. A file that another job reads is made before the run."""
+    once, often = report(write=(MIB, 2000)), report(write=(12 * MIB, 2000))
+    assert reading("[a]\nrw=write\nsize=1m\n[b]\nrw=write\nsize=2m\nnumjobs=2\n", once, often).passes == 3
+    for line in ("overwrite=1", "rw=randwrite", "filename=f\n[b]\nrw=read\nsize=1m\nfilename=f"):
+        reports = [often, report(read=(MIB, 2000))][: 1 + ("[b]" in line)]
+        assert reading(f"[a]\nrw=write\nsize=1m\n{line}\n", *reports).passes is None
+
+
 def test_a_run_time_is_asked_for_only_if_all_jobs_have_one() -> None:
     reports = [report(read=(MIB, 2000), job_start=0), report(write=(MIB, 700), job_start=2000)]
     assert reading(TWO, *reports).asked_s == 4

@@ -271,9 +271,24 @@ def _reading(jobs: Sequence[FileJob], reports: Reports) -> Reading:
         flushed=all(job.flushed for job in writing) if writing else None,
         zeros=any(job.zeros for job in jobs),
         repeats=any(repeats_data(job.options) for job in writing),
+        passes=_passes(jobs, reports) if whole else None,
         depth=_depth(jobs, reports),
         # Buffered requests block in io_submit(2).
         queue_in_tool=any(job.engine == "libaio" and job.iodepth > 1 and not job.direct for job in jobs),
+    )
+
+
+def _passes(jobs: Sequence[FileJob], reports: Reports) -> float | None:
+    """Return how often the sequential job that wrote its new files most often went over them; None without such jobs.
+    Files that a job reads, or overwrites, exist before the run."""
+    existing = frozenset[str]().union(*(job.file_names for job in jobs if "read" in job.directions))
+    return max(
+        (
+            int(report["write"]["io_bytes"]) / job.bytes
+            for job, report in zip(jobs, reports, strict=True)
+            if job.mode == "write" and not job.number("overwrite", 0) and existing.isdisjoint(job.file_names)
+        ),
+        default=None,
     )
 
 

@@ -22,7 +22,7 @@ from fslab.workloads._fio_objections import spelled
 from fslab.workloads._fio_options import LEFT_OUT, directions, read_share, writes_through, writes_zeros
 from fslab.workloads._fio_parameters import VARIABLES, mistake
 from fslab.workloads._fio_phases import Start, start_of
-from fslab.workloads._fio_places import number
+from fslab.workloads._fio_places import file_names, number
 from fslab.workloads._fio_requests import DEFAULT_REQUEST_BYTES
 
 # fio reads a job file in pieces of 4,096 bytes, or 8,192 (OPT_LEN_MAX): what follows in a line is further lines to it.
@@ -121,6 +121,10 @@ class FileJob:
         """Time limit in seconds; None for a fixed amount of work."""
         written = self.options.get("runtime")
         return parse_duration(written) if written else None
+
+    @property
+    def file_names(self) -> frozenset[str]:
+        return file_names(self.name, self.options)
 
     @property
     def bytes(self) -> int:
