@@ -154,6 +154,21 @@ def test_an_unknown_figure_of_one_trial_is_no_figure() -> None:
     assert Evidence(cell=of, workload="w", stack="s", trials=[one, other]).figure("device_flushes") is None
 
 
+def test_counts_per_fsync_are_those_of_each_trial() -> None:
+    """In a set time, trials make different numbers of writes; each fsync costs the same."""
+    of = cell("ext4")
+    trials = [
+        trial(of, {"device_written_bytes_flushed": 4096.0 * writes, "write_amplification": each,
+                   "device_flushes": 2 * writes / each}, block)
+        for block, (writes, each) in enumerate([(100, 1.0), (900, 3.0), (40, 2.0)])
+    ]  # fmt: skip
+    found = Evidence(cell=of, workload="w", stack="s", trials=trials)
+    flushes = found.per_sync("device_flushes", "flushes per fsync")
+    assert flushes is not None
+    assert (flushes.value, flushes.low, flushes.high) == (2, 2, 2)
+    assert (found.written_bytes, found.syncs()) == (4096 * 100, 100)
+
+
 def test_a_disk_that_is_not_the_trial_s_alone_only_coincides() -> None:
     figures = {"device_flushes": 512.0, "device_written_bytes_flushed": 4.0 * MIB, "write_amplification": 4.0}
     alone = cell("ext4")

@@ -1,7 +1,7 @@
 """The evidence on one cell: probes of its usable trials, and its traced trial if that passed the checks. Pure."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fslab.analysis.same_stacks import CHANGED
@@ -117,11 +117,10 @@ class Evidence:
         )
 
     def _figure(self, name: str, as_named: str | None = None) -> EvidenceFigure | None:
-        found = [trial.probes.get(name) for trial in self.trials if is_usable(trial)]
-        values = [each.value for each in found if each is not None and each.value is not None]
-        if not values or len(values) < len(found):
+        values = self._each(lambda trial: _probe(trial, name))
+        if not values:
             return None
-        unit = next(each.unit for each in found if each is not None)
+        unit = next(trial.probes[name].unit for trial in self.trials if is_usable(trial))
         return EvidenceFigure(
             name=as_named or name.replace("_", " "), value=statistics.median(values), unit=unit, low=min(values),
             high=max(values), n=len(values),
@@ -152,29 +151,49 @@ class Evidence:
     @property
     def written_bytes(self) -> float | None:
         """Bytes written by the application: the denominator of the write amplification."""
-        device, ratio = self._figure("device_written_bytes_flushed"), self._figure("write_amplification")
-        return device.value / ratio.value if device and ratio and ratio.value else None
+        found = self._each(_written_bytes)
+        return statistics.median(found) if found else None
 
     def syncs(self) -> float | None:
         """Return the number of fsyncs, as far as the parameters determine it."""
+        found = self._each(self._syncs)
+        return statistics.median(found) if found else None
+
+    def per_sync(self, name: str, as_named: str) -> EvidenceFigure | None:
+        """Return a count divided by the number of fsyncs, of each trial: in a set time, each makes another number."""
+        figure = self.figure(name)
+        values = self._each(lambda trial: _ratio(_probe(trial, name), self._syncs(trial)))
+        if figure is None or not values:
+            return None
+        unit = Unit.BYTES if figure.unit is Unit.BYTES else Unit.RATIO
+        scaled = {"value": statistics.median(values), "low": min(values), "high": max(values)}
+        return figure.model_copy(update={"name": as_named, "unit": unit, **scaled})
+
+    def _syncs(self, trial: TrialRecord) -> float | None:
         known = self.traits
         if known.syncs is not None:
             return known.syncs
-        if not known.syncs_per_write or not self.written_bytes or not known.request_bytes:
+        written = _written_bytes(trial)
+        if not known.syncs_per_write or not written or not known.request_bytes:
             return None
         return (
-            self.written_bytes / known.request_bytes[-1] * known.syncs_per_write
+            written / known.request_bytes[-1] * known.syncs_per_write
         )  # of two sizes, the last is that of writes
 
-    def per_sync(self, name: str, as_named: str) -> EvidenceFigure | None:
-        """Return a count divided by the number of fsyncs."""
-        figure, syncs = self.figure(name), self.syncs()
-        if figure is None or not syncs:
-            return None
-        scaled = {
-            key: value / syncs
-            for key, value in (("value", figure.value), ("low", figure.low), ("high", figure.high))
-            if value is not None
-        }
-        unit = Unit.BYTES if figure.unit is Unit.BYTES else Unit.RATIO
-        return figure.model_copy(update={"name": as_named, "unit": unit, **scaled})
+    def _each(self, of: Callable[[TrialRecord], float | None]) -> list[float]:
+        """Return a figure of each usable trial; nothing unless every one has it."""
+        found = [of(trial) for trial in self.trials if is_usable(trial)]
+        return [] if None in found else [value for value in found if value is not None]
+
+
+def _probe(trial: TrialRecord, name: str) -> float | None:
+    figure = trial.probes.get(name)
+    return None if figure is None else figure.value
+
+
+def _written_bytes(trial: TrialRecord) -> float | None:
+    return _ratio(_probe(trial, "device_written_bytes_flushed"), _probe(trial, "write_amplification"))
+
+
+def _ratio(over: float | None, under: float | None) -> float | None:
+    return over / under if over is not None and under else None
