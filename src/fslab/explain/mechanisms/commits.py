@@ -69,9 +69,11 @@ class CommitInterval(Mechanism):
             yield self.explanation(
                 evidence,
                 f"There were {commits.value:.0f} commits in {window:.1f} s; the commit interval of {interval} s alone "
-                f"makes {int(regular)} or {int(regular) + 1}.",
+                f"makes {int(regular)} or {int(regular) + 1}. The others have another cause, such as a sync, a full "
+                "journal, or too little space for metadata.",
                 commits,
                 weight=0.3,
+                refuted_by=f"clearly fewer commits with {self.off}",
             )
 
 
