@@ -235,6 +235,9 @@ def test_limits_of_figures(name: str, limit: float, kind: str, severity: Severit
 
 
 def test_caches_that_the_tool_itself_dropped_do_not_count() -> None:
+    unknown = WorkFacts(drops=None)  # of a command
+    assert verdict(facts(unknown, figures=figures(cache_drops=1.0))) == [("cache_dropped", WARNING)]
+    assert trial_warnings(facts(unknown, figures=figures(cache_drops=0.0))) == ()
     assert trial_warnings(facts(WorkFacts(drops=2), figures=figures(cache_drops=2.0))) == ()
     assert verdict(facts(WorkFacts(drops=2), figures=figures(cache_drops=3.0))) == [
         ("cache_dropped", INVALID)

@@ -68,7 +68,7 @@ WARNINGS = f"""\
 What can spoil a trial, and when fslab says so. Every trial is stored, with its warnings; `fslab results --notes` says
 what to do. A trial that is **invalid** is not compared; one with a **warning** is compared, with a mark; a **note** is
 information. "when" says where the severity differs. A rule (`src/fslab/validity`) gives no warning if a fact that it
-needs is unknown. Kinds that are inherent in what a study measures (`known_limits`) become notes. Not detectable: I/O of
+needs is unknown. Kinds inherent in what a study measures (`known_limits`) become notes. Not detectable: I/O of
 other programs on the disk below an image.
 """
 PUBLISHED = f"""\

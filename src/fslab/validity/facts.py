@@ -46,8 +46,9 @@ class WorkFacts:
     which the kernel does not have. ``errors``: number of failed and skipped operations by name. ``wrong``: (found,
     true) by key of the tool's answer. ``messages``: the tool's own warnings. ``promises_broken``: what a power cut
     broke, in words. ``mounts_damaged``: the tool mounts other file systems that may be damaged, and the kernel logs
-    errors about them. ``drops``: how often the tool itself dropped the machine's caches. ``disk_fails``: the tool cuts
-    the power of the disk under test, or makes it return errors, and itself reports what is wrong afterwards.
+    errors about them. ``drops``: how often the tool itself dropped the machine's caches; None: unknown.
+    ``disk_fails``: the tool cuts the power of the disk under test, or makes it return errors, and itself reports what
+    is wrong afterwards.
     ``sliced``: it took turns with others, and the times are those in which it ran, without its start. ``left_share``:
     the share of what it wrote that reached its disks in the slices of others; None if it wrote little.
     ``together_share``: the share of the measured time before it was first frozen, while the others ran too.
@@ -73,7 +74,7 @@ class WorkFacts:
     messages: tuple[str, ...] = ()
     promises_broken: tuple[str, ...] = ()
     mounts_damaged: bool = False
-    drops: int = 0
+    drops: int | None = 0
     disk_fails: bool = False
     sliced: bool = False
     left_share: float | None = None

@@ -62,7 +62,7 @@ def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Read
         wrong=_named(parts, lambda each: each.wrong),
         messages=(*_lines(parts, lambda each: each.messages), *_ended_early(seconds, longest)),
         promises_broken=_lines(parts, lambda each: each.promises_broken),
-        drops=sum(each.drops for each in readings),
+        drops=_sum(each.drops for each in readings),
         mounts_damaged=any(each.mounts_damaged for each in readings),
         disk_fails=any(each.disk_fails for each in readings),
     )

@@ -97,6 +97,7 @@ class OwnCommand(Workload[CommandParameters]):
             },
             measured_s=output.duration_s,
             flushed=True if parameters.sync else None,
+            drops=None,
         )
 
     def space_bytes(self, parameters: CommandParameters) -> int:
