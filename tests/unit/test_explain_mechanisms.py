@@ -153,6 +153,19 @@ def test_an_unknown_figure_of_one_trial_is_no_figure() -> None:
     assert Evidence(cell=of, workload="w", stack="s", trials=[one, other]).figure("device_flushes") is None
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "mount", "mkfs"),
+    # ext4 makes full commits only, and refuses commit= where it has no commits.
+    [("fast-commit", "data=journal", ""), ("commit-interval", "defaults", "-O ^has_journal")],
+)
+def test_a_switch_that_has_no_effect_or_that_the_kernel_refuses_is_none(
+    mechanism: str, mount: str, mkfs: str
+) -> None:
+    written = {"device_written_bytes_flushed": 4.0 * MIB, "write_amplification": 1.0}
+    assert REGISTRY.get(mechanism).applies(seen(cell("ext4"), written))
+    assert not REGISTRY.get(mechanism).applies(seen(cell("ext4", mount, mkfs_options=mkfs), written))
+
+
 def test_counts_per_fsync_are_those_of_each_trial() -> None:
     """In a set time, trials make different numbers of writes; each fsync costs the same."""
     of = cell("ext4")

@@ -19,7 +19,7 @@ class FastCommit(Mechanism):
     cause = "full journal commits (mkfs -O fast_commit)"
     filesystems = frozenset({"ext4"})
     writing = False
-    unless = ("fast_commit", "^has_journal")
+    unless = ("fast_commit", "^has_journal", "data=journal")  # with data=journal, all commits are full
     off = Switch(mkfs="-O fast_commit")
 
     def applies(self, evidence: Evidence) -> bool:
@@ -52,7 +52,7 @@ class CommitInterval(Mechanism):
     summary = "regular commits"
     cause = "the commit interval"
     filesystems = frozenset(INTERVALS_S)
-    unless = ("commit=300",)
+    unless = ("commit=300", "^has_journal")
     off = Switch(mount=("commit=300",))  # commits every five minutes
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
