@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from collections import Counter
@@ -350,6 +351,7 @@ def on_the_host(stacks: Sequence[StackSpec]) -> list[StackSpec]:
 @pytest.mark.parametrize("study_id", shipped.ids())
 def test_planning_starts_no_process_and_opens_nothing_but_our_own_files(study_id: str) -> None:
     load(study_id)  # imports the registered files that it needs, which may read files
+    codecs.lookup("ascii")  # a module of Python's, imported when it is first used
     seen: list[tuple[str, Any]] = []
     watching = True
 
