@@ -382,6 +382,10 @@ def steps(*levels: float) -> Rate:
         (steps(100.0, 110.0), False),  # 10 % is within the limit of a steady state
         (steps(100.0, 60.0), True),
         (steps(*(100.0 - 5 * step for step in range(10))), True),  # a slope of 45 %
+        (steps(*(100.0 - step for step in range(40))), True),  # of 48 %, whose halves are 24 % apart
+        (steps(*(100.0 - 0.7 * step for step in range(40))), True),  # of 31 %, whose halves are 16 % apart
+        (steps(*(100.0 - 0.4 * step for step in range(40))), False),
+        (steps(100.0, 84.0), False),  # the slope through two levels is steeper than they are apart
         (Rate(what="bandwidth", interval_s=0.2, values=(100.0, 50.0) * 5), False),  # too few values to judge
     ],
 )

@@ -51,6 +51,7 @@ def clocksource_changed(facts: TrialFacts) -> Issues:
 
 LARGEST_SHIFT = 0.2  # SNIA's Performance Test Specification allows 20 % of the mean between rounds
 _LEVEL = 0.01
+_END = 5  # a fifth of a run is its start, and another its end
 
 
 @rule(
@@ -73,7 +74,7 @@ def not_steady(facts: TrialFacts) -> Issues:
     shift, rate = max(found, key=lambda each: abs(each[0]))
     span_s = len(rate.values) * rate.interval_s
     yield Issue(
-        f"the {rate.what} was not steady: over {span_s:.0f} s its level changed by {100 * abs(shift):.0f} %",
+        f"the {rate.what} was not steady: over {span_s:.0f} s it changed by {100 * abs(shift):.0f} % of its median",
         severity=Severity.WARNING if facts.work.asked_s is not None else Severity.NOTE,
         shift=shift,
         interval_s=rate.interval_s,
@@ -82,15 +83,19 @@ def not_steady(facts: TrialFacts) -> Issues:
 
 
 def _shift(rate: Rate) -> float:
-    """Return the distance of the levels, or else the change by the trend, as a fraction of the median.
+    """Return the distance of the levels, or that of start and end of a rate that went one way if it is larger, as a
+    fraction of the median.
 
-    It is 0 if there is neither, or if the run was too short to detect it.
+    It is 0 if there is neither, or if the run was too short to detect it. A rate that goes one way also has levels,
+    which are only half as far apart. The slope of its trend would make steps seem larger than they are.
     """
     found = steadiness(rate.values)
-    line = found.trend
-    sure = line is not None and line.p_value is not None and line.p_value <= _LEVEL
-    trend = line.change if line is not None and sure and line.change is not None else 0.0
-    return found.largest_shift or trend
+    line, part = found.trend, max(1, len(rate.values) // _END)
+    middle = statistics.median(rate.values) if rate.values else 0.0
+    went = 0.0
+    if line is not None and line.p_value is not None and line.p_value <= _LEVEL and middle > 0:
+        went = (statistics.fmean(rate.values[-part:]) - statistics.fmean(rate.values[:part])) / middle
+    return max(found.largest_shift or 0.0, went, key=abs)
 
 
 LONGEST_S = 1.0
