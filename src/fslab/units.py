@@ -169,7 +169,7 @@ def format_size(size_bytes: float) -> str:
     """Return a size such as ``1.5 GiB``: powers of 1024, three significant digits."""
     value = float(size_bytes)
     for prefix in ("", "Ki", "Mi", "Gi", "Ti", "Pi"):
-        if abs(value) < 1024:
+        if abs(value) < 1023.5:
             return f"{_digits(value)} {prefix}B"
         value /= 1024
     return f"{_digits(value)} EiB"
@@ -177,7 +177,7 @@ def format_size(size_bytes: float) -> str:
 
 def format_duration(seconds: float) -> str:
     """Return a duration such as ``850 ms``, ``12.3 s``, ``2 min 05 s`` or ``1 h 12 min``."""
-    if seconds < 1:
+    if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
         return f"{_digits(seconds)} s"
@@ -240,7 +240,7 @@ def format_value(value: float | None, unit: Unit) -> str:
 
 def _format_ns(value: float) -> str:
     for limit, divisor, unit in ((1e3, 1.0, "ns"), (1e6, 1e3, "µs"), (1e9, 1e6, "ms")):
-        if abs(value) < limit:
+        if abs(value) < 0.9995 * limit:
             return f"{_digits(value / divisor)} {unit}"
     return f"{_digits(value / 1e9)} s"
 

@@ -85,17 +85,25 @@ def test_an_invalid_duration_is_refused(text: str) -> None:
         (1023, "1023 B"),
         (1024, "1 KiB"),
         (1536, "1.50 KiB"),
+        (1023.6 * 1024, "1.00 MiB"),
         (1 << 30, "1 GiB"),
         (5 << 40, "5 TiB"),
     ],
 )
-def test_sizes_print_in_powers_of_1024(size_bytes: int, text: str) -> None:
+def test_sizes_print_in_powers_of_1024(size_bytes: float, text: str) -> None:
     assert format_size(size_bytes) == text
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.85, "850 ms"), (12.34, "12.3 s"), (125, "2 min 05 s"), (4320, "1 h 12 min"), (59.99, "60.0 s")],
+    [
+        (0.85, "850 ms"),
+        (0.9996, "1.00 s"),
+        (12.34, "12.3 s"),
+        (125, "2 min 05 s"),
+        (4320, "1 h 12 min"),
+        (59.99, "60.0 s"),
+    ],
 )
 def test_durations_print_in_two_units_at_most(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
@@ -110,6 +118,7 @@ def test_durations_print_in_two_units_at_most(seconds: float, text: str) -> None
         (1.21e9, Unit.BYTES_PER_SECOND, "1.21 GB/s"),
         (35_000, Unit.BYTES_PER_SECOND, "35 kB/s"),
         (85_300, Unit.NANOSECONDS, "85.3 µs"),
+        (999_700, Unit.NANOSECONDS, "1.00 ms"),
         (2_500_000_000, Unit.NANOSECONDS, "2.50 s"),
         (0.000_4, Unit.SECONDS, "400 µs"),
         (0.001_4, Unit.SECONDS, "1.40 ms"),
