@@ -11,18 +11,21 @@ from pathlib import Path
 import pytest
 from tests.unit.claimed import cell, claim, noisy, trials
 
+from fslab.api import claims
 from fslab.api.claims import of_campaign
 from fslab.api.pages import html_of, page_of, write_figures
+from fslab.api.results import CampaignResults
 from fslab.campaign import launch
 from fslab.cell import Cell
 from fslab.claims.build import judged, tables
 from fslab.claims.figures import in_unit, printed
-from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim
+from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, Verdicts
 from fslab.claims.published import PublishedFigures, read_figures
 from fslab.claims.schema import Claim, Published
 from fslab.claims.scope import Scope
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
+from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.study import load, shipped
 from fslab.units import Unit
@@ -258,6 +261,28 @@ def test_figures_go_with_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (found,) = of_campaign(store.campaign(), store).claims
     assert found.published is not None
     assert found.published.verdict is ClaimVerdict.HOLDS
+
+
+def test_claims_are_judged_once_for_the_page_and_the_conclusion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = []
+
+    def counting(campaign: Campaign, store: Store) -> Verdicts:
+        judged.append(campaign.id)
+        return of_campaign(campaign, store)
+
+    monkeypatch.setattr(claims, "of_campaign", counting)
+    with Store.open(str(tmp_path / "store.sqlite")) as store:
+        study = load.load_text(OWN, "own.yaml", (), {"printed.csv": HEAD + "I,w,xfs,defaults,iops,1/s,200\n"})
+        store.create_campaign(launch.of_study(study, "own.yaml"))
+        found = CampaignResults(store.campaign(), store)
+        page = found.html()
+        (claim,) = found.claims().claims
+        concluded = found.conclusion().claims
+    assert judged == [found.id]
+    assert claim.says in page
+    assert concluded is not None
 
 
 def test_a_figure_shows_the_published_value_beside_the_measured_one(tmp_path: Path) -> None:

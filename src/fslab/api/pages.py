@@ -1,13 +1,15 @@
 """Reports: the page of one campaign or of several compared with the first, its figures, and tables for papers."""
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from fslab.analysis.groups import headline_metrics
 from fslab.api.claims import of_campaign
-from fslab.claims.model import EvaluatedClaim, PublishedTable
+from fslab.claims.model import EvaluatedClaim, PublishedTable, Verdicts
 from fslab.errors import FslabError
 from fslab.explain.statement import Explanation
 from fslab.explain.statements import all_statements, evidence_of
@@ -27,16 +29,45 @@ from fslab.system import paths
 MOST = 40  # statements on a page: those with the most weight
 
 
-def page_of(campaigns: Sequence[Campaign], store: Store) -> Page:
+class Publication(NamedTuple):
+    """The claims of a campaign's study, evaluated by its published figures and by the campaign's trials, and the tables
+    of published figures of which some were measured."""
+
+    claims: tuple[EvaluatedClaim, ...] = ()
+    printed: tuple[PrintedTable, ...] = ()
+
+
+def publication(campaign: Campaign, judged: Callable[[], Verdicts]) -> Publication:
+    """Return what the page shows of the publication. ``judged`` is only called if the study has one."""
+    if not any(key in campaign.study_source for key in ("claims:", "published:")):
+        return Publication()
+    try:
+        found = judged()
+    except FslabError:
+        return Publication()
+    tables = [_printed(table) for table in found.tables]
+    measured = (table for table in tables if any(each.measured is not None for each in table.ratios))
+    return Publication(found.claims, tuple(measured))
+
+
+def _judged_now(campaign: Campaign, store: Store) -> Publication:
+    return publication(campaign, partial(of_campaign, campaign, store))
+
+
+def page_of(
+    campaigns: Sequence[Campaign],
+    store: Store,
+    published: Callable[[Campaign, Store], Publication] = _judged_now,
+) -> Page:
     """Return the page with each campaign, and with the comparison of each one with the first."""
     with _uncollected():
-        found = [_source(campaign, store) for campaign in campaigns]
+        found = [_source(campaign, store, published(campaign, store)) for campaign in campaigns]
         return assemble.page(found, compare.comparisons(found))
 
 
-def _source(campaign: Campaign, store: Store) -> CampaignSource:
+def _source(campaign: Campaign, store: Store, published: Publication) -> CampaignSource:
     """Return a campaign with its trials. Of a large one, reads only what a brief page shows."""
-    claims, printed = publication(campaign, store)
+    claims, printed = published
     large = _large(campaign, store)
     if large is None:
         trials = store.trials(campaign.id, raw=True, known=campaign.cells)
@@ -90,22 +121,6 @@ def tables_of(campaigns: Sequence[Campaign], store: Store, *, latex: bool) -> st
     """Return the tables of campaigns, in LaTeX or Markdown."""
     write = paper.latex if latex else paper.markdown
     return "\n".join(write(build(campaign, store.trials(campaign.id))) for campaign in campaigns)
-
-
-def publication(
-    campaign: Campaign, store: Store
-) -> tuple[tuple[EvaluatedClaim, ...], tuple[PrintedTable, ...]]:
-    """Return the study's claims, evaluated by its published figures and by the campaign's trials, and the tables of
-    published figures of which some were measured."""
-    if not any(key in campaign.study_source for key in ("claims:", "published:")):
-        return (), ()
-    try:
-        found = of_campaign(campaign, store)
-    except FslabError:
-        return (), ()
-    tables = [_printed(table) for table in found.tables]
-    measured = (table for table in tables if any(each.measured is not None for each in table.ratios))
-    return found.claims, tuple(measured)
 
 
 def _printed(table: PublishedTable) -> PrintedTable:

@@ -40,7 +40,7 @@ def headline_of(record: TrialRecord) -> list[Value]:
 
 
 class CampaignResults:
-    """One campaign of a store. Its trials are read at the first access."""
+    """One campaign of a store. Its trials are read, and its study's claims judged, at the first access."""
 
     def __init__(self, campaign: Campaign, store: Store) -> None:
         self.campaign = as_it_is(campaign, store)
@@ -92,7 +92,11 @@ class CampaignResults:
     def conclusion(self) -> Conclusion:
         """Return for each workload the best stack or the tie, the difference and the confidence; the warnings; and how
         many of the study's claims have which verdict."""
-        return conclude(self._report, pages.publication(self.campaign, self._store)[0])
+        return conclude(self._report, self._publication.claims)
+
+    @cached_property
+    def _publication(self) -> pages.Publication:
+        return pages.publication(self.campaign, self.claims)
 
     def explanations(self) -> list[Explanation]:
         """Return explanations from the kernel's counters, those with the most weight first."""
@@ -101,6 +105,10 @@ class CampaignResults:
 
     def claims(self) -> Verdicts:
         """Evaluate the claims of the study by its published figures and by these trials."""
+        return self._verdicts
+
+    @cached_property
+    def _verdicts(self) -> Verdicts:
         return claims.of_campaign(self.campaign, self._store)
 
     def replication(self) -> Replication:
@@ -127,7 +135,7 @@ class CampaignResults:
 
     def html(self) -> str:
         """Return the report as the text of one HTML file that needs neither server nor network."""
-        return pages.html_of(pages.page_of([self.campaign], self._store))
+        return pages.html_of(pages.page_of([self.campaign], self._store, lambda *_: self._publication))
 
     def write_report(self, path: str | Path) -> Path:
         """Write the report as one HTML file and return its absolute path. Raises UsageError if it cannot be written."""

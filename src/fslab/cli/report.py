@@ -13,9 +13,8 @@ from fslab.errors import UsageError
 from fslab.units import counted
 
 if TYPE_CHECKING:
+    from fslab.api.results import CampaignResults
     from fslab.report.page.model import Page
-    from fslab.store.campaign import Campaign
-    from fslab.store.store import Store
 
 EPILOG = """\b
 Examples:
@@ -111,14 +110,14 @@ def check_name(file: Path | None, form: FigureFormat = FigureFormat.HTML) -> Non
     )
 
 
-def conclude(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bool) -> None:
+def conclude(found: CampaignResults, wanted: Path | None, *, quiet: bool) -> None:
     """Write the report of a run and print its path. If this fails (a full disk), the stored results are still valid."""
-    from fslab.api.pages import default_file, html_of, page_of
+    from fslab.api.pages import default_file
 
     try:
-        file = wanted or default_file(campaign)
+        file = wanted or default_file(found.campaign)
         outputs.make_directory(file.parent)
-        outputs.replace(file, html_of(page_of([campaign], store)))
+        found.write_report(file)
     except UsageError as error:
         say(f"no report: {error}", err=True)
         return

@@ -150,7 +150,7 @@ def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json:
 
     found = CampaignResults(campaign, store)
     if report is not None or not as_json:
-        reports.conclude(campaign, store, report, quiet=as_json)
+        reports.conclude(found, report, quiet=as_json)
     if as_json:
         print_json(
             {**found.document(), "why": explanations.as_document(explanations.evidence_of(campaign, store))}
