@@ -22,16 +22,18 @@ class ChunklessOptions(_options.Disks):
 
 
 class OwnLayout(SeveralLayout[O]):
-    """Base of btrfs's profiles over several disks. ``data``: the profile of data."""
+    """Base of btrfs's profiles over several disks. ``data``: the profile of data, and of metadata if there is no option
+    for it. ``copies``, ``parities``: of data."""
 
     tools = (BTRFS,)
     filesystems = frozenset({"btrfs"})
     least_disk_bytes = 125 << 20  # mkfs.btrfs refuses a smaller one (btrfs-progs 6.2)
     data: ClassVar[str]
+    copies: ClassVar[int] = 1
+    parities: ClassVar[int] = 0
 
-    def metadata(self, options: O) -> str:  # noqa: ARG002
-        """Return the profile of metadata."""
-        return self.data
+    def usable_bytes(self, options: O, disk_bytes: int) -> int:
+        return (self.disks(options) - self.parities) * disk_bytes // self.copies
 
     def plan(self, options: O, devices: Sequence[str], campaign: str) -> LayoutPlan:  # noqa: ARG002
         """Return the plan: mkfs gets all devices, and mount options name each, so that no scan is needed before."""
@@ -42,7 +44,7 @@ class OwnLayout(SeveralLayout[O]):
             create=(("wipefs", "--all", "--quiet", *devices),),
             remove=(("btrfs", "device", "scan", "--forget", *devices),),
             deactivate=(("btrfs", "device", "scan", "--forget", *devices),),
-            mkfs_options=f"-d {self.data} -m {self.metadata(options)}",
+            mkfs_options=f"-d {self.data} -m {getattr(options, 'metadata', self.data)}",
             mount_options=",".join(f"device={device}" for device in others),
         )
 

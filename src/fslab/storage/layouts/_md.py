@@ -7,7 +7,7 @@ import stat
 import time
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
@@ -38,6 +38,9 @@ class Bitmapped(_options.Disks):
 
 class BitmappedChunked(_options.Chunked, Bitmapped):
     """Chunks and a bitmap."""
+
+
+C = TypeVar("C", bound=_options.Chunked)
 
 
 class Md(JoinedLayout[O]):
@@ -120,6 +123,18 @@ class Md(JoinedLayout[O]):
             _remove_node(node)
             if not (sysfs.SYS / "block" / node.name).exists():
                 link.unlink(missing_ok=True)
+
+
+class Striped(Md[C]):
+    """Base of the levels that stripe over all disks. ``parities``: chunks of parity in each stripe."""
+
+    parities: ClassVar[int] = 0
+
+    def stripe(self, options: C) -> Stripe:
+        return Stripe(chunk_bytes=options.chunk_bytes, data_disks=options.disks - self.parities)
+
+    def usable_bytes(self, options: C, disk_bytes: int) -> int:
+        return (options.disks - self.parities) * usable_bytes(disk_bytes, options.chunk_bytes)
 
 
 def usable_bytes(disk_bytes: int, chunk_bytes: int = 4096) -> int:

@@ -21,9 +21,3 @@ class BtrfsRaid0(_btrfs.OwnLayout[BtrfsRaid0Options]):
     summary = "btrfs RAID 0: data striped by btrfs itself"
     data = "raid0"
     Options = BtrfsRaid0Options
-
-    def metadata(self, options: BtrfsRaid0Options) -> str:
-        return options.metadata
-
-    def usable_bytes(self, options: BtrfsRaid0Options, disk_bytes: int) -> int:
-        return options.disks * disk_bytes

@@ -5,8 +5,6 @@ from typing import ClassVar
 
 from fslab.storage.layouts import _btrfs, _options
 
-COPIES = 2
-
 
 class BtrfsRaid1Options(_options.Disks):
     """Two copies of data and metadata, on any number of disks."""
@@ -19,7 +17,5 @@ class BtrfsRaid1(_btrfs.OwnLayout[BtrfsRaid1Options]):
 
     summary = "btrfs RAID 1: two copies of everything, kept by btrfs itself"
     data = "raid1"
+    copies = 2
     Options = BtrfsRaid1Options
-
-    def usable_bytes(self, options: BtrfsRaid1Options, disk_bytes: int) -> int:
-        return options.disks * disk_bytes // COPIES

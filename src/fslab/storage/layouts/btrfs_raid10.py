@@ -4,13 +4,11 @@ from pydantic import Field
 
 from fslab.storage.layouts import _btrfs, _options
 
-COPIES = 2
-
 
 class BtrfsRaid10Options(_btrfs.ChunklessOptions):
     """Two copies of data and metadata, striped over all disks."""
 
-    disks: int = Field(4, ge=COPIES, le=_options.MOST_DISKS, description="number of disks")
+    disks: int = Field(4, ge=2, le=_options.MOST_DISKS, description="number of disks")
 
 
 class BtrfsRaid10(_btrfs.OwnLayout[BtrfsRaid10Options]):
@@ -18,7 +16,5 @@ class BtrfsRaid10(_btrfs.OwnLayout[BtrfsRaid10Options]):
 
     summary = "btrfs RAID 10: data striped by btrfs itself, two copies of everything"
     data = "raid10"
+    copies = 2
     Options = BtrfsRaid10Options
-
-    def usable_bytes(self, options: BtrfsRaid10Options, disk_bytes: int) -> int:
-        return options.disks * disk_bytes // COPIES

@@ -24,10 +24,5 @@ class BtrfsRaid5(_btrfs.OwnLayout[BtrfsRaid5Options]):
 
     summary = "btrfs RAID 5: data striped by btrfs itself, with rotating parity"
     data = "raid5"
+    parities = 1
     Options = BtrfsRaid5Options
-
-    def metadata(self, options: BtrfsRaid5Options) -> str:
-        return options.metadata
-
-    def usable_bytes(self, options: BtrfsRaid5Options, disk_bytes: int) -> int:
-        return (options.disks - 1) * disk_bytes

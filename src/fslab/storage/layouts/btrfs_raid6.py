@@ -6,8 +6,6 @@ from pydantic import Field
 
 from fslab.storage.layouts import _btrfs, _options
 
-PARITIES = 2
-
 
 class BtrfsRaid6Options(_btrfs.ChunklessOptions):
     """The two parities take the space of two disks."""
@@ -26,10 +24,5 @@ class BtrfsRaid6(_btrfs.OwnLayout[BtrfsRaid6Options]):
 
     summary = "btrfs RAID 6: data striped by btrfs itself, with two rotating parities"
     data = "raid6"
+    parities = 2
     Options = BtrfsRaid6Options
-
-    def metadata(self, options: BtrfsRaid6Options) -> str:
-        return options.metadata
-
-    def usable_bytes(self, options: BtrfsRaid6Options, disk_bytes: int) -> int:
-        return (options.disks - PARITIES) * disk_bytes

@@ -8,7 +8,7 @@ class MdRaid0Options(_options.Chunked):
     """The number of disks and the chunk."""
 
 
-class MdRaid0(_md.Md[MdRaid0Options]):
+class MdRaid0(_md.Striped[MdRaid0Options]):
     """An array for one campaign, created and assembled without mdadm.conf."""
 
     summary = "md RAID 0: striped, no redundancy"
@@ -17,11 +17,5 @@ class MdRaid0(_md.Md[MdRaid0Options]):
     redundant = False
     Options = MdRaid0Options
 
-    def stripe(self, options: MdRaid0Options) -> Stripe:
-        return Stripe(chunk_bytes=options.chunk_bytes, data_disks=options.disks)
-
     def striping(self, options: MdRaid0Options) -> Stripe:
         return self.stripe(options)
-
-    def usable_bytes(self, options: MdRaid0Options, disk_bytes: int) -> int:
-        return options.disks * _md.usable_bytes(disk_bytes, options.chunk_bytes)

@@ -2,7 +2,6 @@
 
 from pydantic import Field
 
-from fslab.storage import Stripe
 from fslab.storage.layouts import _md, _options
 
 
@@ -17,7 +16,7 @@ class MdRaid5Options(_md.BitmappedChunked):
     )
 
 
-class MdRaid5(_md.Md[MdRaid5Options]):
+class MdRaid5(_md.Striped[MdRaid5Options]):
     """Rotating parity (left-symmetric), created with `--assume-clean`, so that no synchronisation runs during a trial.
 
     Writes cost the same, but the parity of stripes that were never fully written can be wrong. Such an array has no
@@ -28,10 +27,5 @@ class MdRaid5(_md.Md[MdRaid5Options]):
     modules = ("raid456",)
     level = 5
     redundant = True
+    parities = 1
     Options = MdRaid5Options
-
-    def stripe(self, options: MdRaid5Options) -> Stripe:
-        return Stripe(chunk_bytes=options.chunk_bytes, data_disks=options.disks - 1)
-
-    def usable_bytes(self, options: MdRaid5Options, disk_bytes: int) -> int:
-        return (options.disks - 1) * _md.usable_bytes(disk_bytes, options.chunk_bytes)

@@ -2,10 +2,7 @@
 
 from pydantic import Field
 
-from fslab.storage import Stripe
 from fslab.storage.layouts import _md, _options
-
-PARITIES = 2
 
 
 class MdRaid6Options(_md.BitmappedChunked):
@@ -16,17 +13,12 @@ class MdRaid6Options(_md.BitmappedChunked):
     )
 
 
-class MdRaid6(_md.Md[MdRaid6Options]):
+class MdRaid6(_md.Striped[MdRaid6Options]):
     """Two rotating parities (left-symmetric), created with `--assume-clean`, as for RAID 5."""
 
     summary = "md RAID 6: striped with two rotating parities"
     modules = ("raid456",)
     level = 6
     redundant = True
+    parities = 2
     Options = MdRaid6Options
-
-    def stripe(self, options: MdRaid6Options) -> Stripe:
-        return Stripe(chunk_bytes=options.chunk_bytes, data_disks=options.disks - PARITIES)
-
-    def usable_bytes(self, options: MdRaid6Options, disk_bytes: int) -> int:
-        return (options.disks - PARITIES) * _md.usable_bytes(disk_bytes, options.chunk_bytes)
