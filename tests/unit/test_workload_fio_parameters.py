@@ -39,7 +39,7 @@ def test_what_a_mode_implies(
     rw: str, reads: bool, writes: bool, random: bool, in_place: bool, laid_out: bool
 ) -> None:
     job = FioParameters(rw=rw, size="1g")
-    assert (job.reads, job.writes, job.random) == (reads, writes, random)
+    assert (job.reads, job.writes, job.one.random) == (reads, writes, random)
     assert (job.in_place, job.laid_out) == (in_place, laid_out)
 
 
@@ -83,7 +83,7 @@ def test_numbers_of_a_study_file_become_text() -> None:
     job = FioParameters.model_validate({"rw": "read", "size": 1048576, "bs": 4096, "runtime": 5})
     assert (job.size, job.bs, job.runtime) == ("1048576", "4096", "5")
     assert job.total_bytes == 1048576
-    assert job.runtime_s == 5.0
+    assert job.one.runtime_s == 5.0
 
 
 def test_all_jobs_count_for_the_size() -> None:

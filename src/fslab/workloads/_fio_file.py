@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from fslab import scaling
-from fslab.abilities import Ability, Needs
+from fslab.abilities import Needs
 from fslab.errors import ToolOutputError
 from fslab.record import Metric
 from fslab.system.tools import Tool
-from fslab.units import Direction, Unit
+from fslab.units import Unit
 from fslab.validity.facts import Depth
 from fslab.workloads import (
     Check,
@@ -24,12 +24,12 @@ from fslab.workloads import (
     _fio_phases,
     _fio_time,
 )
-from fslab.workloads._fio_file_parameters import FileJob, FioFileParameters
-from fslab.workloads._fio_job import CHECK, FIO, PACED, REPORT, direction_declared, latency
+from fslab.workloads._fio_file_parameters import FioFileParameters
+from fslab.workloads._fio_job import CHECK, FIO, PACED, REPORT
+from fslab.workloads._fio_one_job import OneJob
 from fslab.workloads._fio_options import SYNC_ENGINES, repeats_data
-from fslab.workloads._fio_output import depth, direction_metrics, jobs_of, latencies, sync_metrics
+from fslab.workloads._fio_output import declared, depth, figures, jobs_of, latencies
 from fslab.workloads._fio_places import FileSet, all_files
-from fslab.workloads._fio_requests import LARGEST_OF, largest_request
 
 JOBS = "jobs.fio"
 LAYOUT = "layout.fio"
@@ -62,7 +62,7 @@ class FioFile(Workload[FioFileParameters]):
         found = [
             metric.model_copy(update={"name": _named(job, metric.name)})
             for job in jobs
-            for metric in (*_declared(job), *_cpu())
+            for metric in declared(job)
         ]
         for group in _sums(jobs):
             found.append(Metric(name=f"{group.label}_{group.direction}_iops", unit=Unit.IOPS))
@@ -115,9 +115,7 @@ class FioFile(Workload[FioFileParameters]):
 
     def needs(self, parameters: FioFileParameters) -> Needs:
         """Return the need for direct I/O in the directions in use."""
-        used = {direction for job in parameters.jobs if job.direct for direction in job.directions}
-        of = {"read": Ability.DIRECT_READS, "write": Ability.DIRECT_WRITES}
-        return Needs(abilities=frozenset(of[direction] for direction in used))
+        return Needs(abilities=frozenset(each for job in parameters.jobs for each in job.abilities))
 
     def traits(self, parameters: FioFileParameters) -> Traits:
         """Return the traits of all jobs together."""
@@ -164,47 +162,23 @@ class FioFile(Workload[FioFileParameters]):
 
     def memory_bytes(self, parameters: FioFileParameters) -> int:
         """Return the memory of all jobs. fio allocates that of later jobs while earlier ones run."""
-        return sum(
-            largest_request(job.options.get(key) for key in ("bs", *LARGEST_OF))
-            * job.iodepth
-            * job.number("numjobs", 1)
-            for job in parameters.jobs
-        )
+        return sum(job.memory_bytes for job in parameters.jobs)
 
     def expected_s(self, parameters: FioFileParameters) -> float:
         """Return the duration of the layout, plus the time until the last job has ended."""
         jobs = parameters.jobs
         read = [job for job in jobs if "read" in job.directions]
-        spans = _fio_phases.spans([job.start for job in jobs], [_work_s(job) for job in jobs])
+        spans = _fio_phases.spans(
+            [job.start for job in jobs], [job.work_s(_GUESSED_BYTES_PER_S) for job in jobs]
+        )
         return _STARTUP_S + _files(read).bytes / _GUESSED_BYTES_PER_S + max(end for _, end in spans)
 
 
-def _work_s(job: FileJob) -> float:
-    if job.timed and job.runtime_s is not None:
-        return job.runtime_s + _fio_time.ramp_s(job.options)
-    jobs = job.number("numjobs", 1)
-    moving_s = jobs * _fio_time.moved_bytes(job.options, job.bytes // jobs) / _GUESSED_BYTES_PER_S
-    work_s = max(moving_s, _fio_time.held_back_s(job.options, job.bytes // jobs, job.read_share))
-    work_s = work_s if job.runtime_s is None else min(work_s, job.runtime_s)
-    return work_s + _fio_time.ramp_s(job.options)
-
-
-def _named(job: FileJob, name: str) -> str:
+def _named(job: OneJob, name: str) -> str:
     return f"{job.label}_{name}" if job.label else name
 
 
-def _declared(job: FileJob) -> list[Metric]:
-    found = [metric for direction in job.directions for metric in direction_declared(direction)]
-    return found + ([latency("fsync_mean"), latency("fsync_p99")] if job.syncs else [])
-
-
-def _cpu() -> list[Metric]:
-    return [
-        Metric(name=f"cpu_{of}", unit=Unit.PERCENT, better=Direction.NEITHER) for of in ("user", "system")
-    ]
-
-
-def _sums(jobs: Sequence[FileJob]) -> list[JobsTogether]:
+def _sums(jobs: Sequence[OneJob]) -> list[JobsTogether]:
     """Return the groups of two or more jobs that run together in one direction, in the order of their phases."""
     phases = _fio_phases.phases([job.start for job in jobs])
     found = []
@@ -217,11 +191,11 @@ def _sums(jobs: Sequence[FileJob]) -> list[JobsTogether]:
     return [group for group in found if len(group.places) > 1]
 
 
-def _files(jobs: Sequence[FileJob]) -> FileSet:
+def _files(jobs: Sequence[OneJob]) -> FileSet:
     return all_files((job.name, job.options) for job in jobs)
 
 
-def _parallel(jobs: Sequence[FileJob]) -> int:
+def _parallel(jobs: Sequence[OneJob]) -> int:
     """Return the largest number of processes between two barriers (``stonewall``)."""
     found = [0]
     for job in jobs:
@@ -240,16 +214,11 @@ def _text(parameters: FioFileParameters, job: Job, *more: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _reading(jobs: Sequence[FileJob], reports: Reports) -> Reading:
+def _reading(jobs: Sequence[OneJob], reports: Reports) -> Reading:
     metrics: dict[str, float | None] = {}
     percentiles: dict[str, Mapping[float, float]] = {}
     for job, report in zip(jobs, reports, strict=True):
-        own: dict[str, float | None] = {}
-        for direction in job.directions:
-            own |= direction_metrics(report, direction)
-        own |= sync_metrics(report) if job.syncs else {}
-        own |= {"cpu_user": float(report["usr_cpu"]), "cpu_system": float(report["sys_cpu"])}
-        metrics |= {_named(job, name): value for name, value in own.items()}
+        metrics |= {_named(job, name): value for name, value in figures(report, job).items()}
         percentiles |= {_named(job, name): each for name, each in latencies(report).items()}
     for group in _sums(jobs):
         metrics |= _sum(group, jobs, reports)
@@ -278,7 +247,7 @@ def _reading(jobs: Sequence[FileJob], reports: Reports) -> Reading:
     )
 
 
-def _passes(jobs: Sequence[FileJob], reports: Reports) -> float | None:
+def _passes(jobs: Sequence[OneJob], reports: Reports) -> float | None:
     """Return how often the sequential job that wrote its new files most often went over them; None without such jobs.
     Files that a job reads, or overwrites, exist before the run."""
     existing = frozenset[str]().union(*(job.file_names for job in jobs if "read" in job.directions))
@@ -292,7 +261,7 @@ def _passes(jobs: Sequence[FileJob], reports: Reports) -> float | None:
     )
 
 
-def _depth(jobs: Sequence[FileJob], reports: Reports) -> Depth | None:
+def _depth(jobs: Sequence[OneJob], reports: Reports) -> Depth | None:
     """Return the depth of the job that is furthest from what its file asks of an asynchronous engine."""
     found = [
         depth(report, job.iodepth)
@@ -302,13 +271,13 @@ def _depth(jobs: Sequence[FileJob], reports: Reports) -> Depth | None:
     return min(filter(None, found), key=lambda each: each.at_most / each.asked, default=None)
 
 
-def _spans(jobs: Sequence[FileJob], reports: Reports, directions: Sequence[str]) -> list[tuple[float, float]]:
+def _spans(jobs: Sequence[OneJob], reports: Reports, directions: Sequence[str]) -> list[tuple[float, float]]:
     """Return start and end of each job in seconds, by the run times of these directions."""
     durations = [max(float(report[name]["runtime"]) for name in directions) / 1000 for report in reports]
     return _fio_phases.reported_spans([job.start for job in jobs], reports, durations)
 
 
-def _sum(group: JobsTogether, jobs: Sequence[FileJob], reports: Reports) -> dict[str, float | None]:
+def _sum(group: JobsTogether, jobs: Sequence[OneJob], reports: Reports) -> dict[str, float | None]:
     """Return what the jobs transferred, by the time from the first start to the last end in this direction."""
     spans = _spans(jobs, reports, (group.direction,))
     seconds = _fio_phases.together_s([spans[place] for place in group.places])

@@ -28,22 +28,19 @@ from fslab.workloads import (
     _fio_amounts,
     _fio_time,
 )
-from fslab.workloads._fio_options import CONTENT, LEFT_OUT, OF_FILES, repeats_data, writes_zeros
+from fslab.workloads._fio_options import CONTENT, LEFT_OUT, OF_FILES, repeats_data
 from fslab.workloads._fio_output import (
-    PERCENTILES,
     RATE_MS,
+    declared,
     depth,
-    direction_metrics,
-    job_metrics,
+    depth_bounds,
+    figures,
     job_of,
     latencies,
-    measured_s,
     rate_over_time,
     sync_count,
-    sync_metrics,
 )
 from fslab.workloads._fio_parameters import FioParameters
-from fslab.workloads._fio_requests import LARGEST_OF, largest_request
 
 # Where it finds a file fio-dump-status, it writes figures so far, as if they were its report (fio, helper_thread.c).
 FIO = Tool(program="fio", package="fio", own_temporary=True)
@@ -93,23 +90,17 @@ class FioJob(Workload[FioParameters]):
 
     def metrics(self, parameters: FioParameters) -> tuple[Metric, ...]:
         """Return rates and latencies of each direction in use, those of fsync if requested, CPU and queue depth."""
-        declared = [metric for direction in parameters.directions for metric in direction_declared(direction)]
-        if parameters.syncs:
-            declared += [latency("fsync_mean"), latency("fsync_p99")]
-        # CPU shares refer to the job's run time: a job that does more work per second may use more CPU.
-        declared += [
-            Metric(name="cpu_user", unit=Unit.PERCENT, better=Direction.NEITHER),
-            Metric(name="cpu_system", unit=Unit.PERCENT, better=Direction.NEITHER),
-            Metric(name="achieved_depth", unit=Unit.COUNT, better=Direction.NEITHER),
-        ]
+        reached = Metric(name="achieved_depth", unit=Unit.COUNT, better=Direction.NEITHER)
         first = self.headline(parameters)
-        return tuple(sorted(declared, key=lambda metric: metric.name not in first))
+        return tuple(
+            sorted([*declared(parameters.one), reached], key=lambda metric: metric.name not in first)
+        )
 
     def headline(self, parameters: FioParameters) -> tuple[str, ...]:
         """Return IOPS for random jobs, bandwidth for sequential jobs. Both contain the time of fsync; with slices, its
         latency is often unknown."""
-        rate = "iops" if parameters.random else "bandwidth"
-        return tuple(f"{direction}_{rate}" for direction in parameters.directions)
+        rate = "iops" if parameters.one.random else "bandwidth"
+        return tuple(f"{direction}_{rate}" for direction in parameters.one.directions)
 
     def commands(self, parameters: FioParameters, job: Job) -> Commands:
         """Return the job, and before it ``fio --create_only=1`` if files must exist."""
@@ -133,22 +124,16 @@ class FioJob(Workload[FioParameters]):
     def read(self, parameters: FioParameters, output: ToolOutput) -> Reading:
         """Parse the figures of the job. NoSpaceError or ToolFailedError if fio reports that it failed."""
         job = job_of(output.files.get(REPORT, ""))
-        metrics = job_metrics(job, parameters)
-        for direction in parameters.directions:
-            metrics |= direction_metrics(job, direction)
-        if parameters.syncs:
-            metrics |= sync_metrics(job)
-        return _reading(job, metrics, parameters, output.files.get(RATES, ""))
+        return _reading(job, parameters, output.files.get(RATES, ""))
 
     def needs(self, parameters: FioParameters) -> Needs:
         """Return the need for direct I/O in use, for fallocate if fio has no fallback, and for its largest file."""
-        wanted = {Ability.DIRECT_READS} if parameters.direct and parameters.reads else set()
-        wanted |= {Ability.DIRECT_WRITES} if parameters.direct and parameters.writes else set()
         # native falls back to no preallocation, and posix to writing: fio(1), "fallocate".
-        wanted |= {Ability.FALLOCATE} if parameters.fallocate == "keep" else set()
+        kept = {Ability.FALLOCATE} if parameters.fallocate == "keep" else set()
         files = int(parameters.others.get("nrfiles", "1"))
         return Needs(
-            abilities=frozenset(wanted), largest_file_bytes=parse_size(parameters.size) // max(files, 1)
+            abilities=parameters.one.abilities | kept,
+            largest_file_bytes=parse_size(parameters.size) // max(files, 1),
         )
 
     def why_files(self, parameters: FioParameters) -> str | None:
@@ -195,27 +180,20 @@ class FioJob(Workload[FioParameters]):
         return parameters.total_bytes
 
     def memory_bytes(self, parameters: FioParameters) -> int:
-        sizes = (parameters.bs, *(parameters.others.get(key) for key in LARGEST_OF))
-        return largest_request(sizes) * parameters.iodepth * parameters.numjobs
+        return parameters.one.memory_bytes
 
     def expected_s(self, parameters: FioParameters) -> float:
         """Return the duration of the layout, plus the run time or an estimate of it."""
         layout_s = parameters.total_bytes / _LAYOUT_BYTES_PER_S if parameters.laid_out else 0.0
         before_s = _STARTUP_S + layout_s + _fio_time.delay_s(parameters.others)
-        before_s += _fio_time.ramp_s(parameters.others)
-        if parameters.timed and parameters.runtime_s is not None:
-            return before_s + parameters.runtime_s
-        options, size_bytes = {**parameters.others, "bs": parameters.bs}, parse_size(parameters.size)
-        rate = min(_GUESSED_BYTES_PER_S, _fio_time.block_bytes(options) * _GUESSED_IOPS)
-        moving_s = parameters.numjobs * _fio_time.moved_bytes(options, size_bytes) / rate
-        run_s = max(moving_s, _fio_time.held_back_s(options, size_bytes, parameters.read_share))
-        return before_s + min(run_s, parameters.runtime_s or run_s)
+        rate = min(_GUESSED_BYTES_PER_S, _fio_time.block_bytes(parameters.options) * _GUESSED_IOPS)
+        return before_s + parameters.one.work_s(rate)
 
     def waits(self, parameters: FioParameters) -> float:
         """Return the random requests that bypass the page cache or read, and the calls of fsync."""
-        if parameters.runtime_s is not None:
+        if parameters.runtime is not None:
             return 0.0
-        options = {**parameters.others, "bs": parameters.bs}
+        options = parameters.options
         moved_bytes = parameters.numjobs * _fio_time.moved_bytes(options, parse_size(parameters.size))
         requests = moved_bytes / _fio_time.block_bytes(options)
         seeks = parameters.rw.startswith("rand") and (parameters.direct or not parameters.writes)
@@ -223,38 +201,38 @@ class FioJob(Workload[FioParameters]):
         return (requests if seeks else 0.0) + (requests / every if every and parameters.writes else 0.0)
 
 
-def _reading(
-    job: Mapping[str, Any], metrics: Mapping[str, float | None], parameters: FioParameters, rates: str
-) -> Reading:
+def _reading(job: Mapping[str, Any], parameters: FioParameters, rates: str) -> Reading:
+    one = parameters.one
+    reached, _ = depth_bounds(job, parameters.iodepth)
     written = int(job["write"]["io_bytes"])
-    once = parameters.writes and not (parameters.in_place or parameters.random)
+    once = parameters.writes and not (parameters.in_place or one.random)
     whole = not _fio_time.unreported(parameters.others)
-    timed = parameters.timed and "steadystate" not in parameters.others
     rate = rate_over_time(rates)
     return Reading(
-        metrics=metrics,
+        metrics=figures(job, one) | {"achieved_depth": reached},
         latencies=latencies(job),
         read_bytes=int(job["read"]["io_bytes"]) if whole else None,
         written_bytes=written if whole else None,
-        measured_s=measured_s(job, parameters),
-        asked_s=parameters.runtime_s if timed else None,
+        # With a final fsync. Rates are computed over it: that of the longer direction.
+        measured_s=max(float(job[direction]["runtime"]) for direction in one.directions) / 1000,
+        asked_s=one.runtime_s if one.timed and not one.ends_early else None,
         direct=parameters.direct,
         working_set_bytes=parameters.total_bytes,
         flushed=parameters.flushed if parameters.writes else None,
         passes=written / parameters.total_bytes if once and whole else None,
-        zeros=parameters.writes and writes_zeros(parameters.others),
+        zeros=one.zeros,
         repeats=parameters.writes and repeats_data(parameters.others),
         depth=None if PACED & parameters.others.keys() else depth(job, parameters.iodepth),
         # Buffered requests block in io_submit(2).
         queue_in_tool=not parameters.direct and parameters.iodepth > 1 and parameters.engine == "libaio",
         rates=(rate,) if rate else (),
-        counts=sync_count(job) if parameters.syncs else {},
+        counts=sync_count(job) if one.syncs else {},
     )
 
 
 def _rate_logged(parameters: FioParameters) -> bool:
     """Return whether fio logs the rate over time: not if the run is known to be too short."""
-    return not parameters.timed or (parameters.runtime_s or 0) >= _LONG_ENOUGH_S
+    return not parameters.timed or (parameters.one.runtime_s or 0) >= _LONG_ENOUGH_S
 
 
 def _operations_log(job: Job) -> tuple[str, ...]:
@@ -262,20 +240,6 @@ def _operations_log(job: Job) -> tuple[str, ...]:
     prefix = (job.scratch / OPERATIONS).with_name(OPERATIONS.removesuffix("_lat.log"))
     clock = ("--log_alternate_epoch=1", "--log_alternate_epoch_clock_id=1")
     return (f"--write_lat_log={prefix}", "--per_job_logs=0", *clock)
-
-
-def direction_declared(direction: str) -> list[Metric]:
-    """Return the metrics of ``read`` or ``write``."""
-    latencies = ("lat_mean", "slat_mean", *(f"clat_{name}" for name in ("mean", *PERCENTILES, "max")))
-    return [
-        Metric(name=f"{direction}_iops", unit=Unit.IOPS),
-        Metric(name=f"{direction}_bandwidth", unit=Unit.BYTES_PER_SECOND),
-        *(latency(f"{direction}_{name}") for name in latencies),
-    ]
-
-
-def latency(name: str) -> Metric:
-    return Metric(name=name, unit=Unit.NANOSECONDS, better=Direction.LOWER)
 
 
 def _values(parameters: FioParameters, job: Job) -> dict[str, str | int | None]:
@@ -343,6 +307,7 @@ def _layout(parameters: FioParameters, job: Job, values: Mapping[str, str | int 
 
 def _runtime(parameters: FioParameters, job: Job) -> str | None:
     """Return the run time for fio's clock, which goes on while other tools have their turns."""
-    if job.turns == 1 or parameters.runtime_s is None:
+    run_s = parameters.one.runtime_s
+    if job.turns == 1 or run_s is None:
         return parameters.runtime
-    return f"{round(job.clock_s(parameters.runtime_s) * 1000)}ms"  # fio cuts fractions of a second
+    return f"{round(job.clock_s(run_s) * 1000)}ms"  # fio cuts fractions of a second

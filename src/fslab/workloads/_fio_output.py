@@ -10,9 +10,11 @@ from typing import Any
 
 from fslab import texts
 from fslab.errors import FULL_DISK, SIZES_HINT, FslabError, NoSpaceError, ToolFailedError, ToolOutputError
+from fslab.record import Metric
 from fslab.system.tool_messages import one_line
+from fslab.units import Direction, Unit
 from fslab.validity.facts import Depth, Rate
-from fslab.workloads._fio_parameters import FioParameters
+from fslab.workloads._fio_one_job import OneJob
 
 RATE_MS = 200
 _ENDED = re.compile(r"^fio: pid=\d+, got signal=(\d+)", re.MULTILINE)  # reap_threads in backend.c
@@ -72,7 +74,38 @@ def _transfers(job: Mapping[str, Any], direction: str) -> bool:
     return bool(job.get(direction, {}).get("total_ios", 1))
 
 
-def direction_metrics(job: Mapping[str, Any], direction: str) -> dict[str, float | None]:
+def declared(job: OneJob) -> list[Metric]:
+    """Return the metrics of a job: ``figures``."""
+    found = [metric for direction in job.directions for metric in _declared_of(direction)]
+    found += [_latency("fsync_mean"), _latency("fsync_p99")] if job.syncs else []
+    # CPU shares refer to the job's run time: a job that does more work per second may use more CPU.
+    shares = ("cpu_user", "cpu_system")
+    return found + [Metric(name=name, unit=Unit.PERCENT, better=Direction.NEITHER) for name in shares]
+
+
+def _declared_of(direction: str) -> list[Metric]:
+    latencies = ("lat_mean", "slat_mean", *(f"clat_{name}" for name in ("mean", *PERCENTILES, "max")))
+    return [
+        Metric(name=f"{direction}_iops", unit=Unit.IOPS),
+        Metric(name=f"{direction}_bandwidth", unit=Unit.BYTES_PER_SECOND),
+        *(_latency(f"{direction}_{name}") for name in latencies),
+    ]
+
+
+def _latency(name: str) -> Metric:
+    return Metric(name=name, unit=Unit.NANOSECONDS, better=Direction.LOWER)
+
+
+def figures(report: Mapping[str, Any], job: OneJob) -> dict[str, float | None]:
+    """Return the figures of a job: rates and latencies of each direction, latency of fsync, and CPU shares."""
+    found: dict[str, float | None] = {}
+    for direction in job.directions:
+        found |= _direction_metrics(report, direction)
+    found |= _sync_metrics(report) if job.syncs else {}
+    return found | {"cpu_user": float(report["usr_cpu"]), "cpu_system": float(report["sys_cpu"])}
+
+
+def _direction_metrics(job: Mapping[str, Any], direction: str) -> dict[str, float | None]:
     """Return IOPS, bandwidth and latencies of one direction, ``read`` or ``write``.
 
     fio measures the completion latency (clat) from submission, and the total latency (lat) from before submission. If a
@@ -111,7 +144,7 @@ def _bytes_per_s(part: Mapping[str, Any]) -> float:
     return float(part["bw_bytes"]) if "bw_bytes" in part else float(part["bw"]) * 1024
 
 
-def sync_metrics(job: Mapping[str, Any]) -> dict[str, float | None]:
+def _sync_metrics(job: Mapping[str, Any]) -> dict[str, float | None]:
     """Return the latency of fsync and fdatasync. fio reports it separately from that of the writes."""
     latency = _measured(job.get("sync", {}), "lat_ns")
     return {
@@ -141,12 +174,6 @@ def latencies(job: Mapping[str, Any]) -> dict[str, dict[float, float]]:
     }
 
 
-def job_metrics(job: Mapping[str, Any], parameters: FioParameters) -> dict[str, float | None]:
-    """Return the CPU shares of the job, and the queue depth that it reached at least."""
-    low, _ = depth_bounds(job, parameters.iodepth)
-    return {"cpu_user": float(job["usr_cpu"]), "cpu_system": float(job["sys_cpu"]), "achieved_depth": low}
-
-
 def depth_bounds(job: Mapping[str, Any], iodepth: int) -> tuple[float, float] | tuple[None, None]:
     """Return the lower and the upper bound of the mean number of requests in flight at submission.
 
@@ -160,12 +187,6 @@ def depth_bounds(job: Mapping[str, Any], iodepth: int) -> tuple[float, float] | 
         sum(min(low, iodepth) * share for (low, _), share in shares.items()) / whole,
         sum(min(high, iodepth) * share for (_, high), share in shares.items()) / whole,
     )
-
-
-def measured_s(job: Mapping[str, Any], parameters: FioParameters) -> float:
-    """Return the seconds over which the rates are computed, with a final fsync: those of the longer direction."""
-    used = [name for name, is_used in (("read", parameters.reads), ("write", parameters.writes)) if is_used]
-    return max(float(job[name]["runtime"]) for name in used) / 1000
 
 
 def depth(job: Mapping[str, Any], iodepth: int) -> Depth | None:

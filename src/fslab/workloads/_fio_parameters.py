@@ -4,6 +4,7 @@ Values are passed to fio as they are written. Nothing here runs fio or touches a
 """
 
 import re
+from functools import cached_property
 from typing import ClassVar, Self
 
 from pydantic import (
@@ -22,6 +23,7 @@ from fslab.errors import nearest
 from fslab.units import SomeSize, parse_duration, parse_size
 from fslab.workloads import MOST_AT_ONCE, SECTOR_BYTES, Parameters, Text
 from fslab.workloads._fio_objections import count_mistake, cut_off, objection, spelled
+from fslab.workloads._fio_one_job import OneJob
 from fslab.workloads._fio_options import (
     ASYNC_ENGINES,
     LEFT_OUT,
@@ -29,9 +31,7 @@ from fslab.workloads._fio_options import (
     MIXED,
     SYNC_ENGINES,
     ZONES,
-    directions,
     only_verifies,
-    read_share,
     writes_through,
 )
 from fslab.workloads._fio_places import all_files, one_file
@@ -112,38 +112,17 @@ class FioParameters(Parameters):
         "fdatasync",
     )
 
-    @property
-    def mode(self) -> str:
-        """``rw`` without its offset modifier."""
-        return self.rw.partition(":")[0]
-
-    @property
-    def directions(self) -> tuple[str, ...]:
-        """``read``, ``write`` or both."""
-        return directions(self.mode, self._mix)
-
-    @property
-    def read_share(self) -> float:
-        """The share of reads, from 0 to 1."""
-        return read_share(self.mode, self._mix)
-
-    @property
-    def _mix(self) -> dict[str, str]:
-        share = {} if self.rwmixread is None else {"rwmixread": str(self.rwmixread)}
-        return {**share, **self.others}
+    @cached_property
+    def one(self) -> OneJob:
+        return OneJob(name="fslab", options=self.options)
 
     @property
     def reads(self) -> bool:
-        return "read" in self.directions
+        return "read" in self.one.directions
 
     @property
     def writes(self) -> bool:
-        return "write" in self.directions
-
-    @property
-    def random(self) -> bool:
-        """Whether offsets are drawn at random."""
-        return self.mode.startswith("rand")
+        return "write" in self.one.directions
 
     @property
     def engine(self) -> str:
@@ -157,7 +136,7 @@ class FioParameters(Parameters):
         By default random and mixed writes do. Into an empty file they would allocate: most users of ``randwrite`` do
         not want to measure that, and later writes to the same blocks no longer allocate.
         """
-        placed = self.random or self.mode in MIXED
+        placed = self.one.random or self.one.mode in MIXED
         return self.writes and (self.overwrite if self.overwrite is not None else placed)
 
     @property
@@ -178,17 +157,12 @@ class FioParameters(Parameters):
         """Whether the run ends with an fsync of each file. fio includes it in its run time."""
         if self.end_fsync is not None:
             return self.end_fsync
-        return self.writes and not self.direct and not self.syncs
-
-    @property
-    def syncs(self) -> bool:
-        """Whether fsync or fdatasync follows writes during the run."""
-        return bool(self.fsync or self.fdatasync)
+        return self.writes and not self.direct and not self.one.syncs
 
     @property
     def flushed(self) -> bool:
         """Whether written data reaches the device within the run time. mmap ignores ``sync``."""
-        return self.final_fsync or self.syncs or writes_through(self.others.get("sync"), self.engine)
+        return self.final_fsync or self.one.syncs or writes_through(self.others.get("sync"), self.engine)
 
     @property
     def total_bytes(self) -> int:
@@ -201,10 +175,6 @@ class FioParameters(Parameters):
         return all_files([("fslab", self.options)]).count
 
     @property
-    def runtime_s(self) -> float | None:
-        return None if self.runtime is None else parse_duration(self.runtime)
-
-    @property
     def others(self) -> dict[str, str]:
         """The options that fslab does not interpret, in fio's spelling."""
         return {key: spelled(value) for key, value in (self.model_extra or {}).items() if key not in LEFT_OUT}
@@ -212,9 +182,12 @@ class FioParameters(Parameters):
     @property
     def options(self) -> dict[str, str | None]:
         """The options that determine its files and amounts of work, by fio's names."""
-        own: dict[str, str | None] = {"size": self.size, "bs": self.bs, "iodepth": str(self.iodepth)}
-        own |= {"numjobs": str(self.numjobs), "runtime": self.runtime}
-        return {**self.others, **own}
+        own = {
+            "rw": self.rw, "bs": self.bs, "size": self.size, "iodepth": self.iodepth, "numjobs": self.numjobs,
+            "direct": int(self.direct), "rwmixread": self.rwmixread, "runtime": self.runtime,
+            "time_based": int(self.timed), "fsync": self.fsync, "fdatasync": self.fdatasync,
+        }  # fmt: skip
+        return {**{key: str(value) for key, value in own.items() if value is not None}, **self.others}
 
     @field_validator("rw")
     @classmethod
@@ -297,15 +270,15 @@ class FioParameters(Parameters):
         if self.direct and any(parse_size(part) % SECTOR_BYTES for part in self.bs.split(",")):
             found["bs"] = f"must be a multiple of {SECTOR_BYTES} bytes with direct I/O"
         plain = set(LARGEST_OF).isdisjoint(self.others)
-        if plain and 0 < one_file(self.options) < request_of(self.bs, self.directions):
+        if plain and 0 < one_file(self.options) < request_of(self.bs, self.one.directions):
             found["bs"] = "is larger than a file, and fio would transfer nothing: lower it, or raise 'size'"
         if (zones := ZONES & set(self.others)) and self.others.get("zonemode", "none") == "none":
             found[min(zones)] = "has no effect without zonemode: strided: add that, or leave it out"
         if self.reads and self.others.get("create_on_open", "0") != "0":
             found["create_on_open"] = "with it, fio cannot read: leave it out"
-        if only_verifies(self.others, self.directions):
+        if only_verifies(self.others, self.one.directions):
             found["verify"] = "checks files that nothing has written: give an 'rw' that writes"
-        if self.syncs and not self.writes:
+        if self.one.syncs and not self.writes:
             found["fsync" if self.fsync else "fdatasync"] = "needs an 'rw' that writes"
         return found
 
