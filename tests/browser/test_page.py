@@ -8,7 +8,7 @@ from playwright.sync_api import Locator
 from tests.browser import campaigns
 from tests.browser.conftest import SCREENSHOTS, Opened, Opener
 
-from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim
+from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, Verdicts
 from fslab.explain.statement import Certainty, Explanation
 from fslab.record import Value
 from fslab.report.page import assemble, render
@@ -37,9 +37,11 @@ def page() -> Page:
     printed = ClaimAnswer(verdict=ClaimVerdict.HOLDS, words="2.1", parts=1)
     here = ClaimAnswer(verdict=ClaimVerdict.REPLICATED, words="2.00 (1.9–2.1)", parts=1)
     claim = EvaluatedClaim(id="1", says="xfs > ext4", that=("xfs > ext4",), published=printed, measured=here)
-    return assemble.page(
-        [assemble.CampaignSource(campaign=campaign, trials=trials, statements=(statement,), claims=(claim,))]
+    verdicts = Verdicts(study=campaign.study_id, title=campaign.study_title, source=None, claims=(claim,))
+    source = assemble.CampaignSource(
+        campaign=campaign, trials=trials, statements=(statement,), verdicts=verdicts
     )
+    return assemble.page([source])
 
 
 @pytest.fixture(scope="module")

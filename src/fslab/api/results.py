@@ -92,11 +92,8 @@ class CampaignResults:
     def conclusion(self) -> Conclusion:
         """Return for each workload the best stack or the tie, the difference and the confidence; the warnings; and how
         many of the study's claims have which verdict."""
-        return conclude(self._report, self._publication.claims)
-
-    @cached_property
-    def _publication(self) -> pages.Publication:
-        return pages.publication(self.campaign, self.claims)
+        verdicts = self._shown_verdicts
+        return conclude(self._report, verdicts.claims if verdicts else ())
 
     def explanations(self) -> list[Explanation]:
         """Return explanations from the kernel's counters, those with the most weight first."""
@@ -110,6 +107,10 @@ class CampaignResults:
     @cached_property
     def _verdicts(self) -> Verdicts:
         return claims.of_campaign(self.campaign, self._store)
+
+    @cached_property
+    def _shown_verdicts(self) -> Verdicts | None:
+        return pages.shown_verdicts(self.campaign, self.claims)
 
     def replication(self) -> Replication:
         """Return the claims beside what the publication printed, and the numbers of verdicts. Raises UsageError if the
@@ -135,7 +136,7 @@ class CampaignResults:
 
     def html(self) -> str:
         """Return the report as the text of one HTML file that needs neither server nor network."""
-        return pages.html_of(pages.page_of([self.campaign], self._store, lambda *_: self._publication))
+        return pages.html_of(pages.page_of([self.campaign], self._store, lambda *_: self._shown_verdicts))
 
     def write_report(self, path: str | Path) -> Path:
         """Write the report as one HTML file and return its absolute path. Raises UsageError if it cannot be written."""

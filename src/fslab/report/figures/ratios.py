@@ -1,37 +1,14 @@
 """Ratios on a log axis, one per line: with their intervals (a forest plot), and published beside measured ones."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fslab.claims.model import PublishedTable
 from fslab.report.figures import Figure, _axis
 
 NUMBERS = ("published", "measured", "low", "high")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PrintedRatio:
-    """One published figure, as a multiple of the reference's.
-
-    ``measured``: the same ratio here, ``low`` to ``high`` its interval; None if it is unknown.
-    """
-
-    label: str
-    published: float
-    measured: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PrintedTable:
-    """A table of a publication. ``left_out``: number of its lines without a value of the reference."""
-
-    name: str
-    reference: str
-    ratios: tuple[PrintedRatio, ...]
-    left_out: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,13 +60,33 @@ def _forest_layers(data: list[dict[str, Any]], x: dict[str, Any], y: dict[str, A
     ]  # fmt: skip
 
 
-def published_figure(key: str, table: PrintedTable) -> Figure:
+def published_figures(prefix: str, tables: Iterable[PublishedTable]) -> Iterator[Figure]:
+    """Yield the figure of each table of which some figures were measured."""
+    found = ((table, _published(table)) for table in tables)
+    some = (each for each in found if any(row["measured"] is not None for row in each[1]))
+    for number, (table, data) in enumerate(some):
+        yield _published_figure(f"{prefix}{number}", table, data)
+
+
+def _published(table: PublishedTable) -> list[dict[str, Any]]:
+    """Return the rows of a figure: the figures of a table except those of the reference itself, whose ratio is 1."""
+    return [
+        {
+            "label": f"{line.workload}, {line.metric}: {stack}", "published": _axis.rounded(cell.printed),
+            "measured": _axis.rounded(cell.measured), "low": _axis.rounded(cell.low), "high": _axis.rounded(cell.high),
+        }
+        for line in table.lines
+        for stack, cell in zip(table.stacks, line.cells, strict=True)
+        if stack != table.reference and cell.printed is not None
+    ]  # fmt: skip
+
+
+def _published_figure(key: str, table: PublishedTable, data: list[dict[str, Any]]) -> Figure:
     """Return the figure of one table. A published figure that was not measured has only the published mark."""
-    data = [_axis.row(each) for each in table.ratios]
     measured = [each for each in data if each["measured"] is not None]
     intervals = [each for each in measured if each["low"] is not None and each["high"] is not None]
     title = f"Published and measured values, table {table.name}"
-    labels = [each.label for each in table.ratios]
+    labels = [each["label"] for each in data]
     spec = _axis.base(
         title,
         height=24 * max(len(data), 1),
@@ -106,12 +103,13 @@ def published_figure(key: str, table: PrintedTable) -> Figure:
     )
 
 
-def _caption(table: PrintedTable, *, bare: bool) -> str:
+def _caption(table: PublishedTable, *, bare: bool) -> str:
     caption = f"Each value is divided by that of {table.reference}."
     caption += " Hollow: published. Filled: measured, with its 95 % CI."
     caption += " Without a line: too few trials for a CI." * bare
-    if table.left_out:
-        caption += f" {table.left_out} not shown: no value of {table.reference} is published."
+    at = table.stacks.index(table.reference)
+    if left_out := sum(line.cells[at].printed is None for line in table.lines):
+        caption += f" {left_out} not shown: no value of {table.reference} is published."
     return caption
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fslab import __version__
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
 from fslab.analysis.usability import is_usable
-from fslab.claims.model import EvaluatedClaim
+from fslab.claims.model import Verdicts
 from fslab.explain.statement import Explanation
 from fslab.record import TrialRecord
 from fslab.report.build import build
@@ -35,16 +35,14 @@ MOMENTS = 2_000  # approximate maximum number of points in the figure of all tri
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CampaignSource:
-    """One campaign with its trials (with raw output if the page shows it), its statements and claims, and the tables of
-    the publication that it repeats. ``large``: how many trials or figures it has, if they are too many for the details
-    of each trial."""
+    """One campaign with its trials (with raw output if the page shows it), its statements, and the verdicts on its
+    study's claims. ``large``: how many trials or figures it has, if they are too many for the details of each trial."""
 
     campaign: Campaign
     trials: Sequence[TrialRecord]
     large: str | None = None
     statements: tuple[Explanation, ...] = ()
-    claims: tuple[EvaluatedClaim, ...] = ()
-    printed: tuple[ratios.PrintedTable, ...] = ()
+    verdicts: Verdicts | None = None
 
 
 def page(
@@ -69,7 +67,8 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
     campaign, trials = source.campaign, source.trials
     together = list(groups(campaign.cells, trials))
     report = build(campaign, trials, known=known, together=together)
-    concluded = conclude(report, source.claims)
+    claims, tables = (source.verdicts.claims, source.verdicts.tables) if source.verdicts else ((), ())
+    concluded = conclude(report, claims)
     anchors = _anchors([group.label for group in together], prefix)
     maker = sections.SectionBuilder(report=report, packer=Packer(), brief=source.large is not None)
     made: tuple[Section, ...] = tuple(maker.section(group, anchors[group.label]) for group in together)
@@ -92,11 +91,8 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
         method=tuple(method.tables(campaign, trials, report)),
         study=campaign.study_source,
         statements=source.statements,
-        claims=source.claims,
-        published=tuple(
-            ratios.published_figure(f"{prefix}published-{number}", table)
-            for number, table in enumerate(source.printed)
-        ),
+        claims=claims,
+        published=tuple(ratios.published_figures(f"{prefix}published-", tables)),
         left_out=dict(_left_out(source, report)),
     )
 
