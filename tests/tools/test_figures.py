@@ -15,6 +15,7 @@ from fslab.errors import UsageError
 from fslab.report.figures import costs, files, heat, ratios, requests, styles
 from fslab.report.figures.styles import StackStyles
 from fslab.report.page import assemble
+from fslab.report.page.model import HeatRow, HeatTile
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -44,15 +45,18 @@ def test_every_figure_is_an_svg_and_a_png(tmp_path: Path) -> None:
 
 def test_labels_that_differ_at_their_ends_are_not_cut_to_the_same_text(tmp_path: Path) -> None:
     shared = "btrfs-mounted-on-the-large-disk noatime,space_cache=v2,autodefrag,compress=zstd"
-    stacks, rows = (
-        [f"{shared}:{level}" for level in (1, 15)],
-        [f"{shared * 2}, {name}" for name in ("read", "write")],
-    )
-    tiles = [heat.Tile(row=row, stack=stack, share=1.0, decided=True) for row in rows for stack in stacks]
+    stacks, metrics = [f"{shared}:{level}" for level in (1, 15)], ("read", "write")
+    tiles = tuple(HeatTile(stack=stack, share=1.0, value="", words="", decided=True) for stack in stacks)
+    heats = [
+        HeatRow(workload=shared * 2, anchor="", metric=metric, lower=False, tiles=tiles, take="", sure="")
+        for metric in metrics
+    ]
+    rows = [f"{shared * 2}, {metric}" for metric in metrics]
     ratio = ratios.ForestRatio(label="", ratio=2.0, low=1.5, high=2.5, sure=True)
     forest = [replace(ratio, label=each) for each in rows]
-    drawn = [heat.figure("heat", tiles, rows, stacks), ratios.forest_figure("forest", "t", "a", forest)]
-    files.write(drawn, tmp_path)
+    shares = heat.figure("heat", heats, stacks)
+    assert shares is not None
+    files.write([shares, ratios.forest_figure("forest", "t", "a", forest)], tmp_path)
     assert "Dashed: may equal the best." in (tmp_path / "heat.svg").read_text(), (
         "a file has no page around it"
     )

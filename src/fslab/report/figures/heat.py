@@ -4,10 +4,10 @@ A page shows the same values as a table instead, because a table is accessible t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fslab.report.figures import Figure, _axis
+from fslab.report.page.model import HeatRow
 
 _COLOUR = {
     "field": "share",
@@ -27,27 +27,23 @@ _LAYERS: list[dict[str, Any]] = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tile:
-    """One stack relative to the best of its row. ``share``: 1 for the best, 0.5 for half as good.
-
-    ``decided``: the stack is the best, or is shown to be worse than the best.
-    """
-
-    row: str
-    stack: str
-    share: float
-    decided: bool
-
-
-def figure(key: str, tiles: Sequence[Tile], rows: Sequence[str], stacks: Sequence[str]) -> Figure:
-    """Return the figure: a row per workload, a column per stack. Undecided tiles have a dashed frame."""
-    data = [_axis.row(tile) for tile in tiles]
+def figure(key: str, rows: Sequence[HeatRow], stacks: Sequence[str]) -> Figure | None:
+    """Return the figure: a row per workload and metric, a column per stack. Undecided tiles have a dashed frame. None
+    if nothing can be compared."""
+    names = {f"{row.workload}, {row.metric}": row for row in rows}
+    data = [
+        {"row": name, "stack": tile.stack, "share": _axis.rounded(tile.share), "decided": tile.decided}
+        for name, row in names.items()
+        for tile in row.tiles
+        if tile.share is not None
+    ]
+    if not data:
+        return None
     across = _axis.names("stack", stacks, 240, orient="top", labelAngle=-40, labelAlign="left")
     spec = _axis.base(
         "Each stack relative to the best median of each workload",
         width={"step": 92}, height={"step": 26}, data={"values": data},
-        encoding={"x": across, "y": _axis.names("row", rows, 300)}, layer=_LAYERS,
+        encoding={"x": across, "y": _axis.names("row", [*names], 300)}, layer=_LAYERS,
     )  # fmt: skip
     return Figure(
         id=key,
@@ -55,5 +51,5 @@ def figure(key: str, tiles: Sequence[Tile], rows: Sequence[str], stacks: Sequenc
         spec=spec,
         caption="1.00: the best median; 0.50: half as good. Dashed: may equal the best.",
         alt="Each stack relative to the best median of each workload.",
-        marks={"tile": len(data), "share": len(data), "undecided": sum(not tile.decided for tile in tiles)},
+        marks={"tile": len(data), "share": len(data), "undecided": sum(not tile["decided"] for tile in data)},
     )

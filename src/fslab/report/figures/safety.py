@@ -1,7 +1,6 @@
 """Speed against safety, for campaigns that measure both: what power cuts lose, beside a rate."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fslab.report import safety
@@ -10,28 +9,9 @@ from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report, Row
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SafetyPoint:
-    """One stack: the median of its speed, with its interval.
-
-    ``broken``: promises broken after power cuts. ``lost``: other lost operations, which no promise covers.
-    """
-
-    stack: str
-    speed: float
-    low: float | None
-    high: float | None
-    broken: float
-    lost: float
-
-
-def figure(key: str, row: Row, cuts: str, points: Sequence[SafetyPoint], looks: StackStyles) -> Figure:
+def _figure(key: str, row: Row, cuts: str, data: list[dict[str, Any]], looks: StackStyles) -> Figure:
     """Return the figure. ``row``: the speed. ``cuts``: the workload that cuts power."""
     title = _axis.title_of(row.metric, row.unit, row.better)
-    data = [
-        {**_axis.row(each), "broken": each.broken, "lost": each.lost, "gone": each.broken + each.lost}
-        for each in points
-    ]
     x = _axis.quantity(
         "speed",
         f"{row.workload}: {title}",
@@ -41,14 +21,14 @@ def figure(key: str, row: Row, cuts: str, points: Sequence[SafetyPoint], looks: 
     y = _axis.quantity(
         "gone", f"{cuts}: operations lost after power cuts", scale={"zero": True}, axis={"tickMinStep": 1}
     )
-    present = looks.only([each.stack for each in points])
+    present = looks.only([each["stack"] for each in data])
     spec = _axis.base(
         f"{row.workload} against {cuts}",
         height=260,
         encoding={"y": y},
         layer=_layers(data, x, title, present),
     )
-    broken = [each.stack for each in points if each.broken]
+    broken = [each["stack"] for each in data if each["broken"]]
     return Figure(
         id=key,
         title=f"Speed against safety: {row.workload} and {cuts}",
@@ -95,15 +75,18 @@ def figures(report: Report, prefix: str) -> Iterator[Figure]:
         for row in safety.speeds(report):
             points = list(_points(row, stacks, report))
             if len(points) > 1:
-                yield figure(f"{prefix}safety-{number}-{slug(row.workload)}", row, cuts, points, looks)
+                yield _figure(f"{prefix}safety-{number}-{slug(row.workload)}", row, cuts, points, looks)
 
 
-def _points(row: Row, stacks: Mapping[str, safety.StackLosses], report: Report) -> Iterator[SafetyPoint]:
+def _points(row: Row, stacks: Mapping[str, safety.StackLosses], report: Report) -> Iterator[dict[str, Any]]:
+    """Yield for each stack the median of its speed with its interval, and what it lost."""
     labels = {stack.id: stack.label for stack in report.stacks}
     for each in row.summaries:
         if each.median is not None and each.stack in stacks:
             what, interval = stacks[each.stack], each.interval
-            yield SafetyPoint(
-                stack=labels[each.stack], speed=each.median, low=interval.low if interval else None,
-                high=interval.high if interval else None, broken=what.broken, lost=what.lost,
-            )  # fmt: skip
+            yield {
+                "stack": labels[each.stack], "speed": _axis.rounded(each.median),
+                "low": _axis.rounded(interval.low) if interval else None,
+                "high": _axis.rounded(interval.high) if interval else None,
+                "broken": what.broken, "lost": what.lost, "gone": what.broken + what.lost,
+            }  # fmt: skip

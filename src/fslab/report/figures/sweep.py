@@ -1,63 +1,45 @@
 """Figures over parameters (threads, block size, disks): a curve per stack over one, a grid of medians over two."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fslab.report.figures import Figure, _axis
 from fslab.report.figures.styles import StackStyles
-from fslab.units import Direction, Unit, format_value
+from fslab.report.model import Row, Summary
+from fslab.units import Unit, format_value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Field:
-    """The median of one stack at one pair of values. ``*_words``: the values as the study writes them."""
+class Spot:
+    """One measured value of a stack, or of a family of stacks.
 
-    stack: str
-    x: float
-    x_words: str
-    y: float
-    y_words: str
-    median: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SweepStep:
-    """The median of one stack at one value of the parameter, with its interval.
-
-    ``words``: the parameter's value as the study writes it.
+    ``numbers``: parameter → its value as a number, and as the study writes it.
     """
 
     stack: str
-    at: float
-    words: str
-    median: float
-    low: float | None
-    high: float | None
+    numbers: Mapping[str, tuple[float, str]]
+    summary: Summary
 
 
 def curve_figure(
-    key: str,
-    name: str,
-    parameter: str,
-    metric: str,
-    unit: Unit,
-    better: Direction,
-    steps: Sequence[SweepStep],
-    looks: StackStyles,
-) -> Figure:
-    """Return the figure. The parameter's axis has a log scale (base 2) if the largest value is ≥ 4 × the smallest."""
-    present = looks.only([step.stack for step in steps])
-    places = sorted({step.at: step.words for step in steps}.items())
+    key: str, name: str, row: Row, parameter: str, spots: Sequence[Spot], looks: StackStyles
+) -> Figure | None:
+    """Return the figure; None if the parameter has one value only. Its axis has a log scale (base 2) if the largest
+    value is ≥ 4 × the smallest."""
+    present = looks.only([spot.stack for spot in spots])
+    places = sorted(dict(spot.numbers[parameter] for spot in spots).items())
+    if len(places) < 2:
+        return None
     is_log = places[0][0] > 0 and places[-1][0] / places[0][0] >= 4
-    data = [{**_axis.row(step), "at": step.at} for step in steps]
-    title = _axis.title_of(metric, unit, better)
+    data = [_step(spot, parameter) for spot in spots]
+    title = _axis.title_of(row.metric, row.unit, row.better)
     words = dict(places)
     labels = "".join(f"datum.value == {at!r} ? '{text}' : " for at, text in words.items()) + "''"
     scale = {"type": "log", "base": 2, "nice": False} if is_log else {"zero": False, "nice": False}
     ticks = {"values": list(words), "labelExpr": labels, "grid": False}
     x = _axis.quantity("at", parameter, scale=scale, axis=ticks)
-    y = _axis.quantity("median", title, axis=_axis.value_axis(unit), scale={"zero": True})
+    y = _axis.quantity("median", title, axis=_axis.value_axis(row.unit), scale={"zero": True})
     spec = _axis.base(
         f"{name}: {title} by {parameter}",
         height=260,
@@ -68,7 +50,7 @@ def curve_figure(
     drawn = sum(each["low"] is not None for each in data)
     return Figure(
         id=key,
-        title=f"{name}: {metric.replace('_', ' ')} by {parameter}",
+        title=f"{name}: {row.metric.replace('_', ' ')} by {parameter}",
         spec=spec,
         caption=f"Median and interval at each value of {parameter}.",
         alt=f"{title} of {name} over {parameter} from {places[0][1]} to {places[-1][1]}, a curve for each of "
@@ -79,6 +61,15 @@ def curve_figure(
             "interval": drawn,
         },
     )
+
+
+def _step(spot: Spot, parameter: str) -> dict[str, Any]:
+    (at, words), interval = spot.numbers[parameter], spot.summary.interval
+    return {
+        "stack": spot.stack, "at": at, "words": words, "median": _axis.rounded(spot.summary.median),
+        "low": _axis.rounded(interval.low) if interval else None,
+        "high": _axis.rounded(interval.high) if interval else None,
+    }  # fmt: skip
 
 
 def _curve_layers(
@@ -101,26 +92,22 @@ def _curve_layers(
 
 
 def surface_figure(
-    key: str,
-    name: str,
-    parameters: tuple[str, str],
-    metric: str,
-    unit: Unit,
-    better: Direction,
-    fields: Sequence[Field],
-    labels: Sequence[str],
+    key: str, name: str, row: Row, parameters: Sequence[str], spots: Sequence[Spot], labels: Sequence[str]
 ) -> Figure:
     """Return the figure: a panel per stack, one colour scale for all panels, the median as text in each field.
 
-    ``labels``: labels of the panels, in order.
+    ``parameters``: on the x axis and on the y axis. ``labels``: labels of the panels, in order.
     """
-    across = [words for _, words in sorted({(field.x, field.x_words) for field in fields})]
-    up = [words for _, words in sorted({(field.y, field.y_words) for field in fields}, reverse=True)]
-    data = _data(fields, unit)
-    title = _axis.title_of(metric, unit, better)
+    across, up = (
+        [words for _, words in sorted({spot.numbers[parameter] for spot in spots})]
+        for parameter in parameters
+    )
+    up.reverse()
+    data = [_field(spot, parameters, row.unit) for spot in spots]
+    title = _axis.title_of(row.metric, row.unit, row.better)
     x = _side("x", across, parameters[0])
     y = _side("y", up, parameters[1])
-    medians = [field.median for field in fields]
+    medians = [spot.summary.median or 0.0 for spot in spots]
     middle = (
         min(medians) + max(medians)
     ) / 2  # of the colours: fields above it have dark text, those below it light
@@ -128,7 +115,7 @@ def surface_figure(
         "width": _axis.WIDTH,
         "height": 26 * len(up),
         "encoding": {"x": x, "y": y},
-        "layer": _surface_layers(title, unit, middle),
+        "layer": _surface_layers(title, row.unit, middle),
     }
     spec = _axis.base(
         f"{name}: {title} by {parameters[0]} and {parameters[1]}",
@@ -136,7 +123,7 @@ def surface_figure(
     )  # fmt: skip
     return Figure(
         id=key,
-        title=f"{name}: {metric.replace('_', ' ')} by {parameters[0]} and {parameters[1]}",
+        title=f"{name}: {row.metric.replace('_', ' ')} by {parameters[0]} and {parameters[1]}",
         spec=spec,
         caption="Medians; all panels share one scale of colours.",
         alt=f"{title} of {name} over {parameters[0]} ({across[0]} to {across[-1]}) and {parameters[1]} ({up[-1]} to "
@@ -145,17 +132,11 @@ def surface_figure(
     )
 
 
-def _data(fields: Sequence[Field], unit: Unit) -> list[dict[str, Any]]:
-    return [
-        {
-            "stack": field.stack,
-            "x": field.x_words,
-            "y": field.y_words,
-            "median": _axis.rounded(field.median),
-            "text": format_value(field.median, unit).split(" ")[0] + _prefix(field.median, unit),
-        }
-        for field in fields
-    ]
+def _field(spot: Spot, parameters: Sequence[str], unit: Unit) -> dict[str, Any]:
+    x, y = (spot.numbers[parameter][1] for parameter in parameters)
+    median = spot.summary.median or 0.0
+    text = format_value(median, unit).split(" ")[0] + _prefix(median, unit)
+    return {"stack": spot.stack, "x": x, "y": y, "median": _axis.rounded(median), "text": text}
 
 
 def _side(field: str, words: list[str], title: str) -> dict[str, Any]:

@@ -129,28 +129,15 @@ def _left_out(source: CampaignSource, report: Report) -> Iterator[tuple[str, str
 def figures(found: Page) -> Iterator[Figure]:
     """Yield all figures of a page, and the heat map, which a page shows as a table."""
     for number, each in enumerate(found.parts):
-        tiles = [
-            heat_figure.Tile(
-                row=_heat_name(row.workload, row.metric), stack=tile.stack, share=tile.share, decided=tile.decided
-            )
-            for row in each.heat
-            for tile in row.tiles
-            if tile.share is not None
-        ]  # fmt: skip
-        if tiles:
-            names = [_heat_name(row.workload, row.metric) for row in each.heat]
-            labels = [stack.label for stack in each.report.stacks]
-            yield heat_figure.figure(f"{number}-heat" if number else "heat", tiles, names, labels)
+        labels = [stack.label for stack in each.report.stacks]
+        if shares := heat_figure.figure(f"{number}-heat" if number else "heat", each.heat, labels):
+            yield shares
         yield from each.published
         yield from each.tradeoffs
         yield from each.sweeps
         yield from (figure for section in each.sections for figure in section.figures)
         yield from each.order
     yield from (figure for comparison in found.comparisons for figure in comparison.figures)
-
-
-def _heat_name(workload: str, metric: str) -> str:
-    return f"{workload}, {metric}"
 
 
 def _anchors(labels: Sequence[str], prefix: str) -> dict[str, str]:

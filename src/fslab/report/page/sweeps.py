@@ -9,10 +9,8 @@ from fslab.analysis.groups import Group
 from fslab.cell import Scalar, StackSpec
 from fslab.report.figures import Figure, slug
 from fslab.report.figures.styles import StackStyles
-from fslab.report.figures.sweep import Field, SweepStep
-from fslab.report.figures.sweep import curve_figure as sweep
-from fslab.report.figures.sweep import surface_figure as surface
-from fslab.report.model import Report, Row, Summary
+from fslab.report.figures.sweep import Spot, curve_figure, surface_figure
+from fslab.report.model import Report, Row
 from fslab.units import parse_size
 
 # Matches -J size=64, -b 4096, commit=5, logbsize=256k; does not match compress=zstd:3.
@@ -40,25 +38,13 @@ class StackFamily:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Spot:
-    """One measured value. ``series``: the curve that it belongs to.
-
-    ``numbers``: parameter → its value as a number and as text.
-    """
-
-    series: str
-    numbers: Mapping[str, tuple[float, str]]
-    summary: Summary
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class _Family:
     """The values of one metric of workloads with one name, or of stacks, that differ only in numbers."""
 
     key: str
     name: str
     row: Row
-    spots: tuple[_Spot, ...]
+    spots: tuple[Spot, ...]
     looks: StackStyles
 
 
@@ -86,7 +72,7 @@ def _of_workloads(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
         if len(members) < 2 or not varying:
             continue
         spots = [
-            _Spot(series=label, numbers=_numbers(options, varying), summary=summary)
+            Spot(stack=label, numbers=_numbers(options, varying), summary=summary)
             for row, options in zip(members, parameters, strict=True)
             for label, summary in zip(looks.labels, row.summaries, strict=True)
         ]
@@ -111,8 +97,8 @@ def _of_stacks(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
         )
         for row in report.rows:
             spots = [
-                _Spot(
-                    series=series[summary.stack],
+                Spot(
+                    stack=series[summary.stack],
                     numbers=_numbers(options[summary.stack], varying),
                     summary=summary,
                 )
@@ -141,45 +127,15 @@ def _numbers(options: Mapping[str, Scalar], keys: Sequence[str]) -> dict[str, tu
 
 def _figure(family: _Family) -> Figure | None:
     spots = [spot for spot in family.spots if spot.summary.median is not None]
-    row = family.row
     if not spots:
         return None
     keys = tuple(spots[0].numbers)
-    present = [label for label in family.looks.labels if any(spot.series == label for spot in spots)]
     if len(keys) == 1:
-        steps = [
-            SweepStep(
-                stack=spot.series,
-                at=spot.numbers[keys[0]][0],
-                words=spot.numbers[keys[0]][1],
-                median=spot.summary.median or 0.0,
-                low=spot.summary.interval.low if spot.summary.interval else None,
-                high=spot.summary.interval.high if spot.summary.interval else None,
-            )
-            for spot in spots
-        ]
-        if len({step.at for step in steps}) < 2:
-            return None
-        return sweep(
-            family.key,
-            family.name,
-            keys[0],
-            row.metric,
-            row.unit,
-            row.better,
-            steps,
-            family.looks.only(present),
-        )
+        return curve_figure(family.key, family.name, family.row, keys[0], spots, family.looks)
     # The parameter with more values is on the x axis.
-    x, y = sorted(keys, key=lambda key: -len({spot.numbers[key] for spot in spots}))
-    fields = [
-        Field(
-            stack=spot.series, x=spot.numbers[x][0], x_words=spot.numbers[x][1], y=spot.numbers[y][0],
-            y_words=spot.numbers[y][1], median=spot.summary.median or 0.0,
-        )
-        for spot in spots
-    ]  # fmt: skip
-    return surface(family.key, family.name, (x, y), row.metric, row.unit, row.better, fields, present)
+    keys = tuple(sorted(keys, key=lambda key: -len({spot.numbers[key] for spot in spots})))
+    present = [label for label in family.looks.labels if any(spot.stack == label for spot in spots)]
+    return surface_figure(family.key, family.name, family.row, keys, spots, present)
 
 
 def number(value: Scalar) -> float | None:
