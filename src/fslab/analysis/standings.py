@@ -4,11 +4,11 @@ Uses the answers of the metric's row only.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from fslab.answers.model import COUNTED, NEEDS_MORE, Answer, Counted, Verdict
 from fslab.cell import Frozen
+from fslab.stopping_settings import MARGIN
 from fslab.units import Direction, Unit
 
 
@@ -61,33 +61,32 @@ class Standing(Frozen):
     counted: Mapping[str, Counted] = {}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MeasuredRow:
-    """One metric of one workload on the stacks that have values for it, by label in the order of the plan.
-
-    ``leader``: the stack with the best median; ``answers``: the leader with each other stack on the same kind of
-    machine. ``n``: number of values of the first stack.
-    """
+class ComparedRow(Frozen):
+    """One metric of one workload. ``leader``: the stack with the best median; ``answers``: about the leader and each
+    other stack on the same kind of machine, turned so that a ratio above 1 means that the leader is better. ``margin``:
+    differences below this share do not matter."""
 
     workload: str
     metric: str
     unit: Unit
     better: Direction
-    medians: Mapping[str, float | None]
+    margin: float = MARGIN
     leader: str | None
-    answers: Sequence[Answer]
-    n: int
-    margin: float
+    answers: tuple[Answer, ...]
 
 
-def standing(row: MeasuredRow) -> Standing:
-    """Return the standing of a row. A stack is worse if the leader is significantly better, as in ``Mark``."""
+def standing(row: ComparedRow, medians: Mapping[str, float | None], n: int) -> Standing:
+    """Return the standing of a row. A stack is worse if the leader is significantly better, as in ``Mark``.
+
+    ``medians``: of the stacks that have values, by label in the order of the plan. ``n``: number of values of the
+    first.
+    """
     worse = {each.other(row.leader): each for each in behind(row.leader, row.answers, row.better)}
     rivals = [each for each in row.answers if each.other(row.leader) not in worse]
     compared = {row.leader, *(each.other(row.leader) for each in row.answers)}
-    not_compared = tuple(label for label in row.medians if row.leader is not None and label not in compared)
+    not_compared = tuple(label for label in medians if row.leader is not None and label not in compared)
     best = sorted(
-        (label for label in row.medians if label not in {*worse, *not_compared}),
+        (label for label in medians if label not in {*worse, *not_compared}),
         key=lambda label: label != row.leader,
     )
     next_stack, nearest = min(
@@ -98,10 +97,10 @@ def standing(row: MeasuredRow) -> Standing:
     return Standing(
         workload=row.workload, metric=row.metric, unit=row.unit, better=row.better,
         certainty=_certainty(row, rivals), labels=tuple(best), margin=row.margin,
-        value=row.medians.get(row.leader or ""),
+        value=medians.get(row.leader or ""),
         next=nearest, next_stack=next_stack, worse=tuple(worse),
         costs=tuple(each.ratio for each in worse.values()),
-        n=min((min(each.n) for each in row.answers), default=row.n),
+        n=min((min(each.n) for each in row.answers), default=n),
         needed=max((each.needed for each in row.answers), default=0),
         further=None if blocks is None else round(blocks),
         further_s=_largest([each.further_s for each in undecided]), not_compared=not_compared,
@@ -126,7 +125,7 @@ def behind(leader: str | None, answers: Sequence[Answer], better: Direction) -> 
     return ahead if len(ahead) == len(answers) else [each for each in ahead if each.holds]
 
 
-def _certainty(row: MeasuredRow, rivals: Sequence[Answer]) -> StandingCertainty:
+def _certainty(row: ComparedRow, rivals: Sequence[Answer]) -> StandingCertainty:
     if not row.answers or row.better is Direction.NEITHER:
         return StandingCertainty.SINGLE
     if not rivals:

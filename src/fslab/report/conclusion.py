@@ -6,7 +6,7 @@ Stacks have the study's own names. ``analysis.standings`` decides which stack is
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from fslab.analysis.standings import MeasuredRow, Standing, StandingCertainty, standing
+from fslab.analysis.standings import Standing, StandingCertainty, standing
 from fslab.answers.verdict_words import alike_margin, counted_words, needs_text
 from fslab.cell import Frozen
 from fslab.claims.claim_words import summary
@@ -62,13 +62,8 @@ def _standing(row: Row, report: Report) -> Standing:
         for item in row.summaries
         if item.values and label_of[item.stack] not in same
     }
-    return standing(
-        MeasuredRow(
-            workload=row.workload, metric=row.metric, unit=row.unit, better=row.better, leader=row.leader,
-            answers=row.answers, margin=row.margin, medians={label: item.median for label, item in measured.items()},
-            n=len(next(iter(measured.values())).values),
-        )
-    )  # fmt: skip
+    medians = {label: item.median for label, item in measured.items()}
+    return standing(row, medians, len(next(iter(measured.values())).values))
 
 
 def _sentence(report: Report, standings: Sequence[Standing]) -> str:

@@ -6,11 +6,10 @@ Holds no text layout and computes nothing; ``build`` fills it.
 from datetime import datetime
 
 from fslab.analysis.rows import Mark, Rank
-from fslab.answers.model import Answer, Interval
+from fslab.analysis.standings import ComparedRow
+from fslab.answers.model import Interval
 from fslab.cell import Frozen
-from fslab.stopping_settings import MARGIN
 from fslab.store.campaign import CampaignStatus
-from fslab.units import Direction, Unit
 
 
 class StackColumn(Frozen):
@@ -67,19 +66,10 @@ class Summary(Frozen):
         return 0 < self.n_failed == self.n_impossible
 
 
-class Row(Frozen):
-    """One metric of one workload on all stacks, in the order of the plan. ``answers``: about the leader and each other
-    stack, turned so that a ratio above 1 means that the leader is better. ``margin``: differences below this share
-    do not matter. ``words``: the result in words."""
+class Row(ComparedRow):
+    """One metric of one workload on all stacks, in the order of the plan. ``words``: the result in words."""
 
-    workload: str
-    metric: str
-    unit: Unit
-    better: Direction
-    margin: float = MARGIN
     summaries: tuple[Summary, ...]
-    leader: str | None
-    answers: tuple[Answer, ...]
     ranking: tuple[Rank, ...] = ()
     words: str
 
