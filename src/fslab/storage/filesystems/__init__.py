@@ -4,7 +4,7 @@ The file of a file system is declarative: it contains the mkfs command, the opti
 """
 
 import re
-from abc import ABC, abstractmethod
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -92,7 +92,7 @@ class JournalElsewhere:
     make: tuple[str, ...] = ()
 
 
-class FileSystem(ABC):
+class FileSystem:
     """A file system. The registry sets ``name`` from the file's name.
 
     ``repair_needs_replay``: a full repair refuses a log that was not replayed. ``repaired_statuses``: exit statuses of
@@ -101,6 +101,8 @@ class FileSystem(ABC):
     nothing is mounted: the workload works on the device itself. ``mount_flags``: ``-i`` where mount(8) must not call a
     helper. ``kernels``: the Linux versions that have it. ``switches``: the options that enable features which ``fslab
     features`` finds missing by default.
+
+    ``mkfs``: the command before the options; ``mkfs_discards``, ``mkfs_keeps``: its words to discard, and not to.
 
     ``made``: what its mkfs writes without options (``made_with``). ``used_bytes``: in use when it is empty, at least.
     ``unfilled_bytes``: that files cannot take, at least.
@@ -133,6 +135,9 @@ class FileSystem(ABC):
     name: str
     summary: ClassVar[str]
     tools: ClassVar[tuple[Tool, ...]]
+    mkfs: ClassVar[tuple[str, ...]]
+    mkfs_discards: ClassVar[tuple[str, ...]] = ()
+    mkfs_keeps: ClassVar[tuple[str, ...]] = ()
     mount_type: ClassVar[str]
     mount_flags: ClassVar[tuple[str, ...]] = ()
     min_size_bytes: ClassVar[int]
@@ -177,12 +182,13 @@ class FileSystem(ABC):
         """Whether it is mounted, and has files. Otherwise the workload works on the device itself."""
         return bool(self.mount_type)
 
-    @abstractmethod
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """Return the mkfs command line for ``device``. Without ``discard``, it must not discard. Pure.
 
         Empty: there is none.
         """
+        about_discards = self.mkfs_discards if discard else self.mkfs_keeps
+        return [*self.mkfs, *about_discards, *shlex.split(options), device]
 
     def aligned_options(self, stripe: Stripe, options: str) -> str:
         """Return the mkfs options that set the stripes, in addition to the study's ``options``. Pure.

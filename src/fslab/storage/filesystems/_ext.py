@@ -220,13 +220,19 @@ class ExtFileSystem(FileSystem):
         return self.repair_argv(image)
 
 
-def journal_device(name: str, device: str, size_bytes: int, options: str) -> JournalElsewhere:
-    """Return the command that makes a journal on a device, with blocks as in the file system, and the options to use
-    it. ``journal_path``: the number of the device, which the superblock has, can change between trials."""
-    block_bytes = _block_bytes(options)
-    make = (f"mkfs.{name}", "-F", "-q", "-O", "journal_dev", "-b", str(block_bytes), device,
-            str(size_bytes // block_bytes))  # fmt: skip
-    return JournalElsewhere(mkfs=f"-J device={device}", mount=f"journal_path={device}", make=make)
+class JournalledExt(ExtFileSystem):
+    """Base of ext3 and ext4."""
+
+    extended_options = ("lazy_itable_init=0", "lazy_journal_init=0")
+    mount_options: ClassVar[Mapping[str, str]] = {**EXT2_MOUNT_OPTIONS, **JOURNAL_MOUNT_OPTIONS}
+
+    def external_journal(self, device: str, size_bytes: int, options: str) -> JournalElsewhere:
+        """Return the command that makes a journal on a device, with blocks as in the file system, and the options to
+        use it. ``journal_path``: the number of the device, which the superblock has, can change between trials."""
+        block_bytes = _block_bytes(options)
+        make = (f"mkfs.{self.name}", "-F", "-q", "-O", "journal_dev", "-b", str(block_bytes), device,
+                str(size_bytes // block_bytes))  # fmt: skip
+        return JournalElsewhere(mkfs=f"-J device={device}", mount=f"journal_path={device}", make=make)
 
 
 def _pairs(options: str) -> list[tuple[str, str]]:

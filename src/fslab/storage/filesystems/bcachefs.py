@@ -3,8 +3,6 @@
 It was part of Linux from 6.7 to 6.17. Since then it is a separate module (bcachefs-dkms).
 """
 
-import shlex
-
 from fslab.storage.filesystems import FileSystem, Kernels
 from fslab.system.tools import Tool
 
@@ -21,6 +19,8 @@ class Bcachefs(FileSystem):
 
     summary = "copy on write, checksums, compression, snapshots, tiers"
     tools = (Tool(program="bcachefs", package="bcachefs-tools", version_argv=("version",), component=None),)
+    mkfs = ("bcachefs", "format", "--force", "--quiet")
+    mkfs_discards = ("--discard",)
     mount_type = "bcachefs"
     mount_flags = ("-i",)  # mount.bcachefs(8) would search all disks and can ask for a passphrase
     kernels = Kernels(since=(6, 7), last=(6, 17))
@@ -37,8 +37,3 @@ class Bcachefs(FileSystem):
         "wide_macs": "", "inline_data": "", "journal_flush_delay": "int", "journal_flush_disabled": "",
         "journal_reclaim_delay": "int", "shard_inode_numbers": "",
     }  # fmt: skip
-
-    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
-        """Return ``bcachefs format --force --quiet [--discard] …``."""
-        wanted = ["--discard"] if discard else []
-        return ["bcachefs", "format", "--force", "--quiet", *wanted, *shlex.split(options), device]

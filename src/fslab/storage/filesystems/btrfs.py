@@ -1,7 +1,6 @@
 """btrfs: copy on write, checksums, subvolumes. mkfs.btrfs(8), btrfs(5)."""
 
 import re
-import shlex
 from collections.abc import Collection
 
 from fslab.storage.filesystems import FileSystem
@@ -17,6 +16,8 @@ class Btrfs(FileSystem):
 
     summary = "copy on write, checksums, compression, snapshots"
     tools = (Tool(program="mkfs.btrfs", package="btrfs-progs"),)
+    mkfs = ("mkfs.btrfs", "-f", "-q")
+    mkfs_keeps = ("-K",)  # do not discard
     mount_type = "btrfs"
     log_prefixes = ("BTRFS", "btrfs")
     unfilled_bytes = (
@@ -85,10 +86,6 @@ class Btrfs(FileSystem):
     unshown = frozenset({"clear_cache", "thread_pool"})
     # fs/btrfs/inode.c, inode_can_compress and inode_need_compress; seen with Linux 6.18.
     overruled = dict.fromkeys(("compress", "compress-force"), frozenset({"nodatasum", "+C", "+m"}))
-
-    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
-        """Return ``mkfs.btrfs -f -q [-K] …``; -K: do not discard."""
-        return ["mkfs.btrfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]
 
     def mkfs_mistakes(self, options: str) -> list[str]:
         """Add ``list-all``: with it mkfs.btrfs makes nothing and succeeds, and what was there before is mounted."""

@@ -1,7 +1,5 @@
 """exFAT: FAT for large memory cards. mkfs.exfat(8), fs/exfat/super.c for the mount options."""
 
-import shlex
-
 from fslab.abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem, Kernels, _foreign
 from fslab.system.tools import Tool
@@ -12,6 +10,7 @@ class Exfat(FileSystem):
 
     summary = "FAT for large memory cards: no journal, no owners"
     tools = (Tool(program="mkfs.exfat", package="exfatprogs", version_argv=("-V",)),)
+    mkfs = ("mkfs.exfat",)  # never discards
     mount_type = "exfat"
     mount_flags = ("-i",)  # a helper named mount.exfat would mount it through FUSE
     kernels = Kernels(since=(5, 7))
@@ -26,7 +25,3 @@ class Exfat(FileSystem):
         **_foreign.MASK_OPTIONS, "allow_utime": "any", "discard": "", "errors": "continue|remount-ro",
         "keep_last_dots": "", "sys_tz": "", "time_offset": "any", "zero_size_dir": "",
     }  # fmt: skip
-
-    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
-        """Return ``mkfs.exfat``, which never discards."""
-        return ["mkfs.exfat", *shlex.split(options), device]

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from fslab.abilities import Limits
-from fslab.storage.filesystems import JournalElsewhere, OptionSwitch, _ext
+from fslab.storage.filesystems import OptionSwitch, _ext
 
 
-class Ext4(_ext.ExtFileSystem):
+class Ext4(_ext.JournalledExt):
     """Journalled, extent-based; the default of most distributions."""
 
     summary = "journalled, extents, delayed allocation"
@@ -20,9 +20,4 @@ class Ext4(_ext.ExtFileSystem):
     }
     tools = (_ext.tool("ext4"),)
     made = replace(_ext.ExtFileSystem.made, data_tib_bytes=14 << 20)  # with empty groups
-    extended_options = ("lazy_itable_init=0", "lazy_journal_init=0")
-    mount_options = {**_ext.EXT2_MOUNT_OPTIONS, **_ext.JOURNAL_MOUNT_OPTIONS, **_ext.EXT4_MOUNT_OPTIONS}
-
-    def external_journal(self, device: str, size_bytes: int, options: str) -> JournalElsewhere:
-        """Return ``-J device=…`` and ``journal_path``, with the command that makes the journal."""
-        return _ext.journal_device(self.name, device, size_bytes, options)
+    mount_options = {**_ext.JournalledExt.mount_options, **_ext.EXT4_MOUNT_OPTIONS}

@@ -1,6 +1,5 @@
 """f2fs: log-structured, for flash. mkfs.f2fs(8), Documentation/filesystems/f2fs.rst."""
 
-import shlex
 from pathlib import PurePath
 
 from fslab.abilities import Ability, Limits
@@ -13,6 +12,8 @@ class F2fs(FileSystem):
 
     summary = "log-structured, made for flash"
     tools = (Tool(program="mkfs.f2fs", package="f2fs-tools", version_argv=("-V",)),)
+    mkfs = ("mkfs.f2fs", "-f", "-q")
+    mkfs_discards, mkfs_keeps = ("-t", "1"), ("-t", "0")
     mount_type = "f2fs"  # no grow_argv: resize.f2fs 1.15 resizes unmounted file systems only
     kernels = Kernels(since=(3, 8))
     log_prefixes = ("F2FS-fs", "f2fs")
@@ -66,7 +67,3 @@ class F2fs(FileSystem):
     def feature_words(self, output: str) -> frozenset[str]:
         """Return the words of the list."""
         return frozenset(output.replace(",", " ").split())
-
-    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
-        """Return ``mkfs.f2fs -f -q -t 0 …``; -t 0: do not discard."""
-        return ["mkfs.f2fs", "-f", "-q", "-t", str(int(discard)), *shlex.split(options), device]

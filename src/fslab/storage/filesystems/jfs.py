@@ -1,7 +1,5 @@
 """JFS: journalled metadata, extents; from AIX and OS/2. mkfs.jfs(8), Documentation/admin-guide/jfs.rst."""
 
-import shlex
-
 from fslab.abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem, Made
 from fslab.system.tools import Tool
@@ -12,6 +10,7 @@ class Jfs(FileSystem):
 
     summary = "journalled metadata, extents; from AIX"
     tools = (Tool(program="mkfs.jfs", package="jfsutils", version_argv=("-V",)),)
+    mkfs = ("mkfs.jfs", "-q")  # never discards
     mount_type = "jfs"
     log_prefixes = ("JFS", "jfs")
     made = Made(data_bytes=66 << 20, data_tib_bytes=192 << 20)
@@ -32,10 +31,6 @@ class Jfs(FileSystem):
     # fs/jfs/super.c, jfs_show_options; seen with Linux 6.1.
     listed_as = {"quota": "usrquota"}
     unlisted = frozenset({"errors=remount-ro", "integrity", "nodiscard", "noquota"})
-
-    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
-        """Return ``mkfs.jfs -q``, which never discards."""
-        return ["mkfs.jfs", "-q", *shlex.split(options), device]
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
         """Return a remount with ``resize``, which grows it to the size of the device (jfs.rst)."""

@@ -5,8 +5,6 @@ unpredictable times and would disturb the measurement. Without it, space is not 
 needs space for everything that it writes, including what it overwrites.
 """
 
-import shlex
-
 from fslab.abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem
 from fslab.system.tools import Tool
@@ -17,6 +15,8 @@ class Nilfs2(FileSystem):
 
     summary = "log-structured, continuous snapshots; mounted without its cleaner"
     tools = (Tool(program="mkfs.nilfs2", package="nilfs-tools", version_argv=("-V",)),)
+    mkfs = ("mkfs.nilfs2", "-f", "-q")
+    mkfs_keeps = ("-K",)  # do not discard
     mount_type = "nilfs2"
     mount_flags = ("-i",)  # mount.nilfs2(8) would start the cleaner
     log_prefixes = ("NILFS", "nilfs2")
@@ -37,10 +37,6 @@ class Nilfs2(FileSystem):
 
     # fs/nilfs2/super.c, nilfs_show_options; seen with Linux 6.1.
     unlisted = frozenset({"barrier", "errors=remount-ro", "nodiscard", "order=relaxed"})
-
-    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
-        """Return ``mkfs.nilfs2 -f -q [-K] …``; -K: do not discard."""
-        return ["mkfs.nilfs2", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
         """Return ``nilfs-resize``, which works on mounted file systems."""

@@ -1,7 +1,5 @@
 """NTFS with the kernel's own driver. mkntfs(8), Documentation/filesystems/ntfs3.rst."""
 
-import shlex
-
 from fslab.abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem, Kernels, _foreign
 from fslab.system.tools import Tool
@@ -12,6 +10,7 @@ class Ntfs3(FileSystem):
 
     summary = "NTFS, the file system of Windows, with the kernel's own driver"
     tools = (Tool(program="mkfs.ntfs", package="ntfs-3g", version_argv=("--version",)),)
+    mkfs = ("mkfs.ntfs", "-F", "-Q", "-q")  # -Q: do not fill the device with zeros; it never discards
     mount_type = "ntfs3"
     kernels = Kernels(since=(5, 15))
     log_prefixes = ("ntfs3",)
@@ -28,7 +27,3 @@ class Ntfs3(FileSystem):
         "prealloc": "", "noprealloc": "", "showmeta": "", "noshowmeta": "", "sparse": "", "nosparse": "",
         "sys_immutable": "", "nosys_immutable": "", "windows_names": "", "nowindows_names": "",
     }  # fmt: skip
-
-    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
-        """Return ``mkfs.ntfs -F -Q -q``; -Q: do not fill the device with zeros. It never discards."""
-        return ["mkfs.ntfs", "-F", "-Q", "-q", *shlex.split(options), device]

@@ -3,8 +3,6 @@
 The last patches are for Linux 5.16. It needs a kernel that the user patches and builds.
 """
 
-import shlex
-
 from fslab.abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem, Kernels
 from fslab.system.tools import Tool
@@ -15,6 +13,8 @@ class Reiser4(FileSystem):
 
     summary = "atomic operations, packed small files; needs a patched kernel"
     tools = (Tool(program="mkfs.reiser4", package="reiser4progs", version_argv=("-V",)),)
+    mkfs = ("mkfs.reiser4", "-y", "-f")  # -y: do not ask
+    mkfs_discards = ("-d",)
     mount_type = "reiser4"
     kernels = Kernels(outside="patches for kernels up to 5.16")
     min_size_bytes = 16 << 20
@@ -31,7 +31,3 @@ class Reiser4(FileSystem):
     mount_options = {
         "discard": "", "dont_load_bitmap": "", "onerror": "remount-ro", "txmod": "hybrid|journal|wa",
     }  # fmt: skip
-
-    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
-        """Return ``mkfs.reiser4 -y -f [-d] …``; -y: do not ask; -d: discard."""
-        return ["mkfs.reiser4", "-y", "-f", *(["-d"] if discard else []), *shlex.split(options), device]

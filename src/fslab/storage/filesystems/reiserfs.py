@@ -1,7 +1,5 @@
 """ReiserFS 3.6: one tree for all data and metadata, small files packed. mkreiserfs(8), mount options in mount(8)."""
 
-import shlex
-
 from fslab.abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem, Kernels, Made, OptionSwitch
 from fslab.system.tools import Tool
@@ -12,6 +10,7 @@ class Reiserfs(FileSystem):
 
     summary = "journalled, one tree, small files packed; removed from Linux 6.13"
     tools = (Tool(program="mkreiserfs", package="reiserfsprogs", version_argv=("-V",)),)
+    mkfs = ("mkreiserfs", "-q", "-f", "-f")  # the second -f: do not ask; it never discards
     mount_type = "reiserfs"
     kernels = Kernels(last=(6, 12))
     log_prefixes = ("REISERFS", "ReiserFS", "reiserfs")
@@ -42,10 +41,6 @@ class Reiserfs(FileSystem):
         {"barrier=flush", "data=ordered", "noacl", "noattrs", "nouser_xattr", "tails=on", "tails=small"}
     )
     unshown = frozenset({"conv", "hash", "nolog"})
-
-    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
-        """Return ``mkreiserfs -q -f -f``; the second -f: do not ask. It never discards."""
-        return ["mkreiserfs", "-q", "-f", "-f", *shlex.split(options), device]
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
         """Return ``resize_reiserfs``, which can grow mounted file systems."""

@@ -1,7 +1,5 @@
 """UDF: the file system of DVDs, here on a disk. mkudffs(8), Documentation/filesystems/udf.rst."""
 
-import shlex
-
 from fslab.abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem
 from fslab.system.tools import Tool
@@ -12,6 +10,7 @@ class Udf(FileSystem):
 
     summary = "the file system of DVDs, here on a disk; no journal"
     tools = (Tool(program="mkudffs", package="udftools", version_argv=("--help",)),)
+    mkfs = ("mkudffs", "--media-type=hd")  # detects the device's block size, and never discards
     mount_type = "udf"
     log_prefixes = ("UDF-fs", "udf")
     min_size_bytes = 8 << 20
@@ -30,7 +29,3 @@ class Udf(FileSystem):
         "uid": "any", "gid": "any", "umask": "any", "mode": "any", "dmode": "any", "adinicb": "", "noadinicb": "",
         "iocharset": "any", "longad": "", "shortad": "", "nostrict": "", "undelete": "", "unhide": "", "utf8": "",
     }  # fmt: skip
-
-    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
-        """Return ``mkudffs --media-type=hd``, which detects the device's block size and never discards."""
-        return ["mkudffs", "--media-type=hd", *shlex.split(options), device]

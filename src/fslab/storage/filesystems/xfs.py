@@ -1,7 +1,6 @@
 """XFS: allocation groups, delayed logging. mkfs.xfs(8), Documentation/admin-guide/xfs.rst."""
 
 import re
-import shlex
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
@@ -18,6 +17,8 @@ class Xfs(FileSystem):
 
     summary = "journalled, extents, allocation groups, delayed logging"
     tools = (Tool(program="mkfs.xfs", package="xfsprogs", version_argv=("-V",)),)
+    mkfs = ("mkfs.xfs", "-f", "-q")
+    mkfs_keeps = ("-K",)  # do not discard
     mount_type = "xfs"
     repair_needs_replay = True
     log_prefixes = ("XFS", "xfs")
@@ -71,10 +72,6 @@ class Xfs(FileSystem):
             "attr2", "dax=inode", "lifetime", "nodiscard", "nogrpid", "noikeep", "nolargeio", "sunit=0", "swidth=0",
         }
     )  # fmt: skip
-
-    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
-        """Return ``mkfs.xfs -f -q [-K] …``; -K: do not discard."""
-        return ["mkfs.xfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]
 
     def made_with(self, options: str) -> Made:
         """Return what mkfs.xfs writes with a log of the study's size (in bytes); none of another unit is counted."""
