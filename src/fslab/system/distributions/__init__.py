@@ -11,6 +11,24 @@ from typing import ClassVar
 
 from fslab.registry import Registry
 
+# Names that Fedora and Arch share, and Debian does not.
+ELSEWHERE: Mapping[str, str | None] = {
+    "busybox-static": "busybox",
+    "cryptsetup-bin": "cryptsetup",
+    "dash": "bash",
+    "iozone3": None,
+    "nilfs-tools": "nilfs-utils",
+    "python3-venv": None,  # the package of Python contains it
+    "qemu-utils": "qemu-img",
+    "redis-server": None,  # Valkey replaced it
+    "redis-tools": None,
+    "reiser4progs": None,
+    "reiserfsprogs": None,
+    "user-mode-linux": None,
+    "zfs-dkms": None,
+    "zfsutils-linux": None,
+}
+
 
 class Distribution(ABC):
     """A family of distributions.

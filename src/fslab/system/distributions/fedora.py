@@ -1,6 +1,6 @@
 """Fedora, and Red Hat's distributions with EPEL."""
 
-from fslab.system.distributions import Distribution
+from fslab.system.distributions import ELSEWHERE, Distribution
 
 
 class Fedora(Distribution):
@@ -9,25 +9,12 @@ class Fedora(Distribution):
     ids = frozenset({"fedora", "rhel", "centos"})
     install = "dnf install --setopt=install_weak_deps=False"
     names = {
-        "busybox-static": "busybox",
-        "cryptsetup-bin": "cryptsetup",
-        "dash": "bash",
-        "iozone3": None,
+        **ELSEWHERE,
         "mariadb-client-core": "mariadb",
         "mariadb-server-core": "mariadb-server",
         "mount": "util-linux-core",
-        "nilfs-tools": "nilfs-utils",
         "ntfs-3g": "ntfsprogs",
         "postgresql": "postgresql-server",
-        "python3-venv": None,  # python3 contains it
         "qemu-system-x86": "qemu-system-x86-core",
-        "qemu-utils": "qemu-img",
-        "redis-server": None,  # Valkey replaced it
-        "redis-tools": None,
-        "reiser4progs": None,
-        "reiserfsprogs": None,
         "smbclient": "samba-client",
-        "user-mode-linux": None,
-        "zfs-dkms": None,
-        "zfsutils-linux": None,
     }
