@@ -7,7 +7,7 @@ that users can copy and run it.
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from fslab import scaling
 from fslab.abilities import Ability, Needs
@@ -123,8 +123,7 @@ class FioJob(Workload[FioParameters]):
 
     def read(self, parameters: FioParameters, output: ToolOutput) -> Reading:
         """Parse the figures of the job. NoSpaceError or ToolFailedError if fio reports that it failed."""
-        job = job_of(output.files.get(REPORT, ""))
-        return _reading(job, parameters, output.files.get(RATES, ""))
+        return _reading(parameters, output)
 
     def needs(self, parameters: FioParameters) -> Needs:
         """Return the need for direct I/O in use, for fallocate if fio has no fallback, and for its largest file."""
@@ -201,13 +200,13 @@ class FioJob(Workload[FioParameters]):
         return (requests if seeks else 0.0) + (requests / every if every and parameters.writes else 0.0)
 
 
-def _reading(job: Mapping[str, Any], parameters: FioParameters, rates: str) -> Reading:
-    one = parameters.one
+def _reading(parameters: FioParameters, output: ToolOutput) -> Reading:
+    job, one = job_of(output.files.get(REPORT, "")), parameters.one
     reached, _ = depth_bounds(job, parameters.iodepth)
     written = int(job["write"]["io_bytes"])
     once = parameters.writes and not (parameters.in_place or one.random)
     whole = not _fio_time.unreported(parameters.others)
-    rate = rate_over_time(rates)
+    rate = rate_over_time(output.files.get(RATES, ""))
     return Reading(
         metrics=figures(job, one) | {"achieved_depth": reached},
         latencies=latencies(job),
