@@ -1,7 +1,7 @@
-"""Searches: places of a byte string on a device, and the largest number that works."""
+"""Searches: places of a byte string on a device, the largest number that works, and whether a call does."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 WINDOW = 8 << 20
 
@@ -17,6 +17,17 @@ def places(descriptor: int, needle: bytes) -> Iterator[int]:
             yield start + at
             at = window.find(needle, at + 1)
         tail, offset = window[-overlap:], offset + len(block)
+
+
+def worked(refusals: Collection[int], call: Callable[..., object], *arguments: object) -> bool:
+    """Return whether a call succeeds. Other errors than these (errno) are raised."""
+    try:
+        call(*arguments)
+    except OSError as error:
+        if error.errno in refusals:
+            return False
+        raise
+    return True
 
 
 def largest(works: Callable[[int], bool], *, low: int, high: int) -> int | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, _direct, feature
+from fslab.features._search import worked
 from fslab.system import mounts, syscalls, sysfs
 from fslab.system.files import opened
 from fslab.system.syscalls import Fallocate, Rename
@@ -105,14 +106,8 @@ def _works(place: TestPlace, name: str, mode: Fallocate) -> bool:
     file = place.directory / name
     file.write_bytes(b"x" * FALLOCATE_BYTES)
     beyond = FALLOCATE_BYTES if mode in {Fallocate.ALLOCATE, Fallocate.KEEP_SIZE} else STEP
-    try:
-        with opened(file, os.O_RDWR) as descriptor:
-            syscalls.fallocate(descriptor, mode, beyond, STEP)
-    except OSError as error:
-        if error.errno in FALLOCATE_NOT:
-            return False
-        raise
-    return True
+    with opened(file, os.O_RDWR) as descriptor:
+        return worked(FALLOCATE_NOT, syscalls.fallocate, descriptor, mode, beyond, STEP)
 
 
 HOLES_BYTES = 16 << 20

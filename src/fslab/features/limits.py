@@ -3,11 +3,10 @@
 import errno
 import os
 import time
-from collections.abc import Callable
 
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume, feature
-from fslab.features._search import largest
+from fslab.features._search import largest, worked
 from fslab.system.files import opened
 
 LINKS_BOUND = 66_000
@@ -102,29 +101,25 @@ def largest_file(place: TestPlace) -> FeatureFinding:
     the largest offset if a file of that size does not fit on the volume.
     """
     with opened(place.directory / "file", os.O_RDWR | os.O_CREAT) as descriptor:
-        far = largest(lambda size: _works(os.lseek, descriptor, size, os.SEEK_SET), low=1, high=LARGEST_SIZE)
+        far = largest(
+            lambda size: worked(LARGEST_FILE_NOT, os.lseek, descriptor, size, os.SEEK_SET),
+            low=1,
+            high=LARGEST_SIZE,
+        )
         if far is None:
             return features.unknown("no file can be made larger than 0 bytes")
         if far <= place.size_bytes:
             return features.value(far, "B", at_least=True, detail="limited by this volume")
         try:
-            given = largest(lambda size: _works(os.ftruncate, descriptor, size), low=1, high=far)
+            given = largest(
+                lambda size: worked(LARGEST_FILE_NOT, os.ftruncate, descriptor, size), low=1, high=far
+            )
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
             return features.value(far, "B", detail="largest offset; the volume is too small for such a file")
         os.ftruncate(descriptor, 0)
     return features.value(given or 0, "B")
-
-
-def _works(call: Callable[..., object], *arguments: int) -> bool:
-    try:
-        call(*arguments)
-    except OSError as error:
-        if error.errno in LARGEST_FILE_NOT:
-            return False
-        raise
-    return True
 
 
 LONGEST_NAME_MOST = 4000
@@ -146,12 +141,8 @@ def longest_name(place: TestPlace) -> FeatureFinding:
 
 def _made(place: TestPlace, name: str) -> bool:
     file = place.directory / name
-    try:
-        file.touch()
-    except OSError as error:
-        if error.errno in LONGEST_NAME_NOT:
-            return False
-        raise
+    if not worked(LONGEST_NAME_NOT, file.touch):
+        return False
     listed = {entry.name for entry in place.directory.iterdir()}
     file.unlink()
     return name in listed

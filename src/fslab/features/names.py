@@ -6,7 +6,7 @@ import struct
 
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, feature
-from fslab.features._search import largest
+from fslab.features._search import largest, worked
 from fslab.system import syscalls
 from fslab.system.files import opened
 
@@ -78,13 +78,8 @@ def xattr(place: TestPlace) -> FeatureFinding:
         file = place.directory / str(attempt)
         file.touch()
         content = os.urandom(size_bytes)
-        try:
-            os.setxattr(file, "user.fslab", content)
-        except OSError as error:
-            if error.errno in TOO_LARGE:
-                return False
-            raise
-        return os.getxattr(file, "user.fslab") == content
+        written = worked(TOO_LARGE, os.setxattr, file, "user.fslab", content)
+        return written and os.getxattr(file, "user.fslab") == content
 
     try:
         found = largest(works, low=1, high=MOST_BYTES)
