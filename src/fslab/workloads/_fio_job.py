@@ -146,7 +146,6 @@ class FioJob(Workload[FioParameters]):
         return f"'{', '.join(found)}' of fio goes by the clock" if found else None
 
     def scaled(self, parameters: FioParameters, factor: float) -> scaling.Changes:
-        """Scale its amounts of work that the study sets."""
         return _fio_amounts.scaled(parameters.options, factor)
 
     def traits(self, parameters: FioParameters) -> Traits:

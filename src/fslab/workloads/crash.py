@@ -71,7 +71,6 @@ class Crash(OneDiskTest[CrashParameters]):
         return self.requested(request, job)
 
     def read(self, parameters: CrashParameters, output: ToolOutput) -> Reading:  # noqa: ARG002
-        """Parse the counts of the document."""
         return _reading(self.document(output), output.duration_s)
 
     def needs(self, parameters: CrashParameters) -> Needs:
@@ -98,7 +97,6 @@ class Crash(OneDiskTest[CrashParameters]):
         return found
 
     def traits(self, parameters: CrashParameters) -> Traits:
-        """Return the traits of a process that writes small files."""
         return Traits(reads=False, writes=True, direct=False, parallel=parameters.threads)
 
     def space_bytes(self, parameters: CrashParameters) -> int:

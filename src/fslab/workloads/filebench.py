@@ -72,7 +72,6 @@ class Filebench(Workload[FilebenchParameters]):
         return Commands(prepare=((*argv, "--create-only"),), run=(*argv, "--reuse"), inputs=inputs)
 
     def read(self, parameters: FilebenchParameters, output: ToolOutput) -> Reading:
-        """Parse the summary of the last run of the workload."""
         return _reading(parameters, documents.document_of(output))
 
     def why_whole(self, parameters: FilebenchParameters) -> str | None:

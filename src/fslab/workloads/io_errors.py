@@ -79,7 +79,6 @@ class IoErrors(OneDiskTest[IoErrorsParameters]):
         return Needs(abilities=frozenset({Ability.PROMISES}))
 
     def traits(self, parameters: IoErrorsParameters) -> Traits:  # noqa: ARG002
-        """Return the traits of one process that writes, syncs and reads small files."""
         return Traits(reads=True, writes=True, direct=False, parallel=1, files=faults.FILES)
 
     def space_bytes(self, parameters: IoErrorsParameters) -> int:  # noqa: ARG002

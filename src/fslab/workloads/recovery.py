@@ -65,7 +65,6 @@ class Recovery(OneDiskTest[RecoveryParameters]):
         return self.requested(request, job, *prepare, ("mkdir", str(request.directory)))
 
     def read(self, parameters: RecoveryParameters, output: ToolOutput) -> Reading:
-        """Parse the figures of the document."""
         return _reading(self.document(output), parameters)
 
     def scaled(self, parameters: RecoveryParameters, factor: float) -> scaling.Changes:
@@ -80,7 +79,6 @@ class Recovery(OneDiskTest[RecoveryParameters]):
         return Needs(abilities=frozenset({Ability.PROMISES}))
 
     def traits(self, parameters: RecoveryParameters) -> Traits:
-        """Return the traits of one process that writes small files, and syncs one of them."""
         return Traits(reads=False, writes=True, direct=False, parallel=1, files=parameters.files + 1)
 
     def space_bytes(self, parameters: RecoveryParameters) -> int:

@@ -91,7 +91,6 @@ class Shell(Workload[ShellParameters]):
     Parameters = ShellParameters
 
     def metrics(self, parameters: ShellParameters) -> tuple[Metric, ...]:
-        """Return the rate, the only value that can be measured of a loop."""
         return (Metric(name=f"{parameters.operation}_rate", unit=Unit.FILES_PER_SECOND),)
 
     def headline(self, parameters: ShellParameters) -> tuple[str, ...]:
@@ -132,7 +131,6 @@ class Shell(Workload[ShellParameters]):
         """Return None: the rate is that of the whole run."""
 
     def scaled(self, parameters: ShellParameters, factor: float) -> scaling.Changes:
-        """Scale the number of files, to at least 100."""
         return {"files": scaling.count(parameters.files, factor, least=_LEAST_FILES)}
 
     def traits(self, parameters: ShellParameters) -> Traits:

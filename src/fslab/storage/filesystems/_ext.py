@@ -158,7 +158,6 @@ class ExtFileSystem(FileSystem):
     feature_names: ClassVar[Mapping[str, str]] = {"extents": "extent"}
 
     def features_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
-        """Return ``dumpe2fs -h``."""
         return ["dumpe2fs", "-h", device]
 
     def feature_words(self, output: str) -> frozenset[str]:
@@ -208,11 +207,9 @@ class ExtFileSystem(FileSystem):
         )
 
     def check_argv(self, image: str) -> list[str]:
-        """Return ``e2fsck -f -n``."""
         return ["e2fsck", "-f", "-n", image]
 
     def repair_argv(self, image: str) -> list[str]:
-        """Return ``e2fsck -f -y``."""
         return ["e2fsck", "-f", "-y", image]
 
     def full_repair_argv(self, image: str) -> list[str]:

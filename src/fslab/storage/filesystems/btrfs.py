@@ -99,7 +99,6 @@ class Btrfs(FileSystem):
     feature_names = {"extref": "extended-iref", "mixed-bg": "mixed-groups", "quota": ""}
 
     def features_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
-        """Return ``btrfs inspect-internal dump-super``."""
         return ["btrfs", "inspect-internal", "dump-super", device]
 
     def feature_words(self, output: str) -> frozenset[str]:
@@ -109,7 +108,6 @@ class Btrfs(FileSystem):
         )
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
-        """Return ``btrfs filesystem resize max``."""
         return ["btrfs", "filesystem", "resize", "max", target]
 
     def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str]:  # noqa: ARG002

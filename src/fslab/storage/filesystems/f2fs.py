@@ -65,5 +65,4 @@ class F2fs(FileSystem):
         return ["cat", f"/sys/fs/f2fs/{PurePath(device).name}/features"]
 
     def feature_words(self, output: str) -> frozenset[str]:
-        """Return the words of the list."""
         return frozenset(output.replace(",", " ").split())

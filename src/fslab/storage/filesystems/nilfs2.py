@@ -43,5 +43,4 @@ class Nilfs2(FileSystem):
         return ["nilfs-resize", "-y", device]
 
     def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str]:  # noqa: ARG002
-        """Return ``nilfs-resize DEVICE SIZE``."""
         return ["nilfs-resize", "-y", device, str(size_bytes)]

@@ -20,7 +20,6 @@ class NoFileSystem(FileSystem):
         return ["blkdiscard", device] if discard else []
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:  # noqa: ARG002
-        """Return nothing: there is nothing to mount."""
         return []
 
     def mkfs_mistakes(self, options: str) -> list[str]:

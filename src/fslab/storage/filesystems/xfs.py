@@ -85,7 +85,6 @@ class Xfs(FileSystem):
     feature_flags = ("-m", "-i", "-n")
 
     def features_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
-        """Return ``xfs_info``."""
         return ["xfs_info", target]
 
     def feature_words(self, output: str) -> frozenset[str]:
@@ -138,7 +137,6 @@ class Xfs(FileSystem):
         )
 
     def check_argv(self, image: str) -> list[str]:
-        """Return ``xfs_repair -n``."""
         return ["xfs_repair", "-n", "-f", image]
 
     def repair_argv(self, image: str) -> list[str]:

@@ -89,7 +89,6 @@ class Zfs(FileSystem):
         return ["zpool", "import", "-N", "-o", "cachefile=none", *places, _pool(devices[0])]
 
     def export_argv(self, device: str) -> list[str]:
-        """Return ``zpool export``."""
         return ["zpool", "export", _pool(device)]
 
     def imported_argv(self, device: str) -> list[str]:

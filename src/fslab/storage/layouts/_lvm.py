@@ -174,7 +174,6 @@ def take_down(devices: Sequence[str], group: str) -> tuple[tuple[str, ...], ...]
 
 
 def deactivate(devices: Sequence[str], group: str) -> tuple[str, ...]:
-    """Return the command that stops the group's volume."""
     return command("vgchange", devices, "--activate", "n", group)
 
 
@@ -184,7 +183,6 @@ def is_volume(block: Path, group: str) -> bool:
 
 
 def group_of(campaign: str) -> str:
-    """Return the name of a campaign's volume group."""
     return volume_name(campaign)
 
 

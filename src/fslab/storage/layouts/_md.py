@@ -108,11 +108,9 @@ class Md(JoinedLayout[O]):
         _remove_node(node)
 
     def name_on(self, part: Path) -> str | None:
-        """Return the name in the superblock."""
         return _name_of("--examine", part)
 
     def blank(self, part: Path) -> None:
-        """Remove the superblock."""
         proc.run(["mdadm", "--zero-superblock", str(part)])
 
     def forget(self, name: str) -> None:

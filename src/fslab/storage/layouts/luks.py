@@ -87,7 +87,6 @@ class Luks(JoinedLayout[LuksOptions]):
         )
 
     def is_joined(self, block: Path, name: str, parts: Set[str]) -> bool:  # noqa: ARG002
-        """Return whether device-mapper's name is that of the campaign."""
         return sysfs.text(block / "dm/name") == name
 
     def stop(self, block: Path, name: str, members: Sequence[Path]) -> None:  # noqa: ARG002
@@ -100,7 +99,6 @@ class Luks(JoinedLayout[LuksOptions]):
         return proc.run(argv, check=False).stdout.strip() or None
 
     def blank(self, part: Path) -> None:
-        """Remove both headers."""
         proc.run(["wipefs", "--all", "--quiet", str(part)])
 
     def forget(self, name: str) -> None:
