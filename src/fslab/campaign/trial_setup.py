@@ -82,14 +82,9 @@ def _build(trial: RunningTrial) -> Stack:
     if keep:
         if not make and any(up.work.iterdir()):
             _emptied(up.work)  # the last trial failed while the file system was unmounted
-        trial.undo.callback(_forget_files, up)
+        trial.undo.callback(trees.remove, up.work)  # the next trial starts without files, but on a used disk
         trial.remade = make and slot in workspace.lost
     return up
-
-
-def _forget_files(up: Stack) -> None:
-    """Empty the directory of a kept file system: the next trial starts without files, but on a used disk."""
-    trees.remove(up.work)
 
 
 def _owned(directory: Path, runs_as: RunsAs) -> Callable[[tuple[str, ...]], list[str]]:

@@ -10,7 +10,6 @@ from fslab.units import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fslab.api.explanations import RankedMechanism
     from fslab.explain.evidence import Evidence
     from fslab.explain.statement import Explanation
 
@@ -49,7 +48,7 @@ def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
         screen.print(f"{each.mechanism}: {each.summary}", markup=False, style="bold")
         more = len(each.cells) - 1
         also = f", and in {counted(more, 'other cell')}" if more else ""
-        also += "; all stacks have it alike" if _alike(each) else ""
+        also += "; all stacks have it alike" if each.contrast < ALIKE * each.weight else ""
         strongest = each.strongest
         screen.print(f"  {strongest.text}", markup=False)
         about = f"{strongest.workload} on {strongest.stack}{also}"
@@ -61,10 +60,6 @@ def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
     screen.print(
         "an observed mechanism need not be a cause; to show causes: --ablate", markup=False, style="dim"
     )
-
-
-def _alike(one: RankedMechanism) -> bool:
-    return one.contrast < ALIKE * one.weight
 
 
 def _show(statement: Explanation) -> None:

@@ -210,13 +210,9 @@ def state_of(campaign: Campaign, store: Store) -> CampaignProgress:
     """Return the progress of a campaign, whose status is the actual one (``as_it_is``)."""
     return CampaignProgress(
         trials=store.count(campaign.id),
-        status=_words(campaign.status),
+        status=campaign.status.value.replace("_", " "),
         running=campaign.status is CampaignStatus.RUNNING,
     )
-
-
-def _words(status: CampaignStatus) -> str:
-    return status.value.replace("_", " ")
 
 
 async def events(read: Callable[[], CampaignProgress]) -> AsyncIterator[str]:

@@ -89,7 +89,8 @@ class Bonnie(Workload[BonnieParameters]):
         if parameters.files:
             files += f":{parse_size(parameters.max_size)}:{parse_size(parameters.min_size)}:{parameters.dirs}"
         run = (
-            "bonnie++", *(("-q",) if job.turns == 1 else ()), "-m", "fslab", "-d", str(job.directory), *_user(),
+            "bonnie++", *(("-q",) if job.turns == 1 else ()), "-m", "fslab", "-d", str(job.directory),
+            *(("-u", "root") if os.geteuid() == 0 else ()),
             "-r", str(parse_size(parameters.ram) // MIB), "-s", size, "-n", files,
             *(("-f",) if parameters.fast else ()),
             *(("-b",) if parameters.fsync else ()),
@@ -189,10 +190,6 @@ class Bonnie(Workload[BonnieParameters]):
 
     def moved_bytes(self, parameters: BonnieParameters) -> float:
         return 4 * parameters.size_bytes
-
-
-def _user() -> tuple[str, ...]:
-    return ("-u", "root") if os.geteuid() == 0 else ()
 
 
 def _tests(parameters: BonnieParameters) -> tuple[str, ...]:

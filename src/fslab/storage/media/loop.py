@@ -39,12 +39,12 @@ class Loop(_image.ImageMedium[LoopOptions]):
         """Return the plan: one image and one losetup command."""
         directory = Path(options.path) if options.path else site_images
         image = directory / "fslab-CAMPAIGN-SLOT.img"
-        size = parse_size(options.size)
+        attach = loops.attach_argv(image, direct=options.direct_io, sector_bytes=options.sector_size)
         return MediumPlan(
             device="/dev/loopN",
-            size_bytes=size,
+            size_bytes=parse_size(options.size),
             holds_bytes=_image.room_bytes(options),
-            commands=(("attach", tuple(self._attach_argv(image, options))),),
+            commands=(("attach", tuple(attach)),),
             space={str(directory): _image.room_bytes(options)},
         )
 
@@ -85,10 +85,6 @@ class Loop(_image.ImageMedium[LoopOptions]):
     def _image(self, options: LoopOptions, workspace: Workspace, slot: str) -> Path:
         directory, size = self._directory(options, workspace), parse_size(options.size)
         return _loop.image_for(directory, workspace, slot, size, room_bytes=_image.sparse_bytes(options))
-
-    @staticmethod
-    def _attach_argv(image: Path, options: LoopOptions) -> list[str]:
-        return loops.attach_argv(image, direct=options.direct_io, sector_bytes=options.sector_size)
 
     @staticmethod
     def _directory(options: LoopOptions, workspace: Workspace) -> Path:

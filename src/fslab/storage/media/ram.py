@@ -35,13 +35,14 @@ class Ram(_image.ImageMedium[RamOptions]):
         """Return the plan: one tmpfs, one image, one losetup command."""
         room = _image.room_bytes(options)
         target = Path("/run/fslab/CAMPAIGN/ram-SLOT")
+        image = target / "fslab-CAMPAIGN-SLOT.img"
         return MediumPlan(
             device="/dev/loopN",
             size_bytes=parse_size(options.size),
             holds_bytes=room,
             commands=(
                 ("attach", tuple(_tmpfs_argv(room, target))),
-                ("attach", tuple(_attach_argv(target / "fslab-CAMPAIGN-SLOT.img", options))),
+                ("attach", tuple(loops.attach_argv(image, direct=True, sector_bytes=options.sector_size))),
             ),
             space={"memory": room},
         )
@@ -86,10 +87,6 @@ class Ram(_image.ImageMedium[RamOptions]):
         size = parse_size(options.size)
         image = _loop.image_for(directory, workspace, slot, size, room_bytes=_image.sparse_bytes(options))
         return Drive(image=image, grows=_image.growth(options, image))
-
-
-def _attach_argv(image: Path, options: RamOptions) -> list[str]:
-    return loops.attach_argv(image, direct=True, sector_bytes=options.sector_size)
 
 
 def _directory(workspace: Workspace, slot: str) -> Path:
