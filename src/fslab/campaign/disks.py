@@ -9,6 +9,7 @@ from fslab.analysis import request_map
 from fslab.cell import Cell
 from fslab.record import Value
 from fslab.storage import Workspace
+from fslab.storage.media import Medium
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import block_log
 from fslab.tracing import SECTOR_BYTES, ondisk_layout
@@ -19,8 +20,7 @@ BEGINS, ENDS = "run begins", "run ends"  # messages of a guest
 
 def facts(cell: Cell, workspace: Workspace) -> dict[str, Any]:
     """Return the medium's facts about each disk; empty if there are none. Raises the error that made a disk fail."""
-    medium = parsed_stack(cell.stack).medium
-    found = [medium.about(each, workspace, slot) for each, slot in _disks(cell)] if medium.formatted else []
+    found = [medium.about(options, workspace, slot) for medium, options, slot in _disks(cell)]
     return {VIRTUAL: found} if any(found) else {}
 
 
@@ -31,24 +31,21 @@ def statistics(device: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def renew(cell: Cell, workspace: Workspace, *, in_guest: bool) -> None:
     """Reset the disks to the state of new ones, before a file system is made on them."""
-    medium = parsed_stack(cell.stack).medium
-    for each, slot in _disks(cell) if medium.formatted else ():
-        medium.renew(each, workspace, slot, in_guest=in_guest)
+    for medium, options, slot in _disks(cell):
+        medium.renew(options, workspace, slot, in_guest=in_guest)
 
 
 def halt(cell: Cell, workspace: Workspace, *, halted: bool) -> None:
     """Stop the own time of the disks, or let it go on: while others have their turns, they do nothing."""
-    medium = parsed_stack(cell.stack).medium
-    for each, slot in _disks(cell) if medium.formatted else ():
-        medium.halt(each, workspace, slot, halted=halted)
+    for medium, options, slot in _disks(cell):
+        medium.halt(options, workspace, slot, halted=halted)
 
 
 def note_lost(cell: Cell, workspace: Workspace) -> None:
     """Note that a file system that was to last exists no longer, if one of its disks is lost: it is made again."""
-    medium = parsed_stack(cell.stack).medium
     if not cell.fresh.lasts or cell.slot not in workspace.made:
         return
-    if not all(medium.lasts(each, workspace, slot) for each, slot in _disks(cell)):
+    if not all(medium.lasts(options, workspace, slot) for medium, options, slot in _disks(cell)):
         workspace.made.discard(cell.slot)
         workspace.lost.add(cell.slot)
 
@@ -67,10 +64,8 @@ def requests(
     layout. Its superblock is read then, for the place of the journal.
     """
     parsed = parsed_stack(cell.stack)
-    medium, rate = parsed.medium, parsed.medium.speed(parsed.medium_options)
-    paths = (
-        [medium.request_log(each, workspace, slot) for each, slot in _disks(cell)] if medium.formatted else []
-    )
+    rate = parsed.medium.speed(parsed.medium_options)
+    paths = [medium.request_log(options, workspace, slot) for medium, options, slot in _disks(cell)]
     logs = [block_log.read(path) for path in paths if path is not None]
     journal = _journal(bare_disk) if len(logs) == 1 else ()
     found = [each for log in logs if (each := request_map.requests_of(log, journal)) is not None]
@@ -93,17 +88,20 @@ def running(cell: Cell, workspace: Workspace) -> Iterator[None]:
 
     Not active earlier, because making a file system would take minutes.
     """
-    parsed = parsed_stack(cell.stack)
     with ExitStack() as undo:
         if workspace.attached is None:
-            for each, slot in _disks(cell) if parsed.medium.formatted else ():
-                undo.enter_context(parsed.medium.running(each, workspace, slot))
+            for medium, options, slot in _disks(cell):
+                undo.enter_context(medium.running(options, workspace, slot))
         else:
             workspace.tell_host(BEGINS)
             undo.callback(workspace.tell_host, ENDS)
         yield
 
 
-def _disks(cell: Cell) -> list[tuple[Any, str]]:
+def _disks(cell: Cell) -> list[tuple[Medium[Any], Any, str]]:
+    """Return the medium, its options and the slot of each disk of a cell; none on an existing file system."""
     parsed = parsed_stack(cell.stack)
-    return list(zip(parsed.each_medium_options(), parsed.slots(cell.slot), strict=True))
+    if not parsed.medium.formatted:
+        return []
+    disks = zip(parsed.each_medium_options(), parsed.slots(cell.slot), strict=True)
+    return [(parsed.medium, options, slot) for options, slot in disks]
