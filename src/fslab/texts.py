@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.system import path_walk
+from fslab.system.files import closed_after
 
 _MANY_DIGITS, _MANY_DIGITS_BYTES = re.compile(r"[0-9]{19}"), re.compile(rb"[0-9]{19}")
 LONGEST_INTEGER = 20  # characters: 64 bits
@@ -63,8 +64,7 @@ def of_file_below(path: Path, places: Iterable[Path], *, limit_bytes: int) -> st
     """
     # O_PATH: opening a device or a pipe can do harm, or block. What is opened then is what was checked. In a mount
     # namespace of another user, any file can have a name in one of these directories.
-    found = path_walk.opened(path)
-    try:
+    with closed_after(path_walk.opened(path)) as found:
         same = Path(f"/proc/self/fd/{found}")
         real = same.readlink()
         if not any(real.is_relative_to(place) for place in places):
@@ -73,8 +73,6 @@ def of_file_below(path: Path, places: Iterable[Path], *, limit_bytes: int) -> st
         if not stat.S_ISREG(about.st_mode):
             raise OSError(errno.EINVAL, "is not a regular file", str(path))
         return of_file(same, limit_bytes=limit_bytes) if about.st_size else ""
-    finally:
-        os.close(found)
 
 
 def as_markdown(text: str) -> str:

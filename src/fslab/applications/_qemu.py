@@ -6,7 +6,6 @@ An image from elsewhere must pass ``_obeyed.image_problem`` first: it can name o
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import signal
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from fslab.applications import _servers as servers
 from fslab.errors import FslabError, ToolFailedError
-from fslab.system import proc
+from fslab.system import files, proc
 from fslab.system.tools import Tool, require
 
 IMG = Tool(program="qemu-img", package="qemu-utils")
@@ -51,16 +50,13 @@ def create(directory: Path, disk_format: str, size_bytes: int, options: Mapping[
 def opened(directory: Path, disk_format: str, cache: str) -> Iterator[QemuIo]:
     """Open an image as a virtual machine does, with QEMU's cache mode, and close it."""
     words = (require(IO), "-f", disk_format, "-t", cache, IMAGE)
-    contents = os.memfd_create("fslab-contents", os.MFD_CLOEXEC)
-    try:
+    with files.memory_file("fslab-contents") as contents:
         argv = servers.unprivileged(*servers.ending_with_parent(*words, by=signal.SIGKILL))
         with servers.dialogue(argv, _PROMPT, inherit=(contents,), cwd=directory, limit_s=_LONG_S) as dialogue:
             qemu = QemuIo(dialogue, contents)
             qemu.say("")
             yield qemu
             qemu.end()
-    finally:
-        os.close(contents)
 
 
 class QemuIo:
@@ -112,7 +108,9 @@ def bad_image(directory: Path) -> str | None:
 def extents(directory: Path, disk_format: str) -> Iterator[Extent]:
     """Yield what was written to an image, and where it is in the file. DamagedError if QEMU cannot tell."""
     if disk_format == "raw":
-        yield from _data(directory / IMAGE)
+        with files.opened(directory / IMAGE) as image:
+            for start, end in files.data_regions(image):
+                yield Extent(start=start, length=end - start, offset=start)
         return
     done = _img(directory, "map", ("--output=json", "-f", disk_format))
     if done.returncode != 0:
@@ -120,21 +118,6 @@ def extents(directory: Path, disk_format: str) -> Iterator[Extent]:
     for each in json.loads(done.stdout):
         if each["data"] and not each["zero"]:
             yield Extent(start=each["start"], length=each["length"], offset=each["offset"])
-
-
-def _data(path: Path) -> Iterator[Extent]:
-    """Yield the parts of a file that are no holes."""
-    with path.open("rb") as file:
-        size, end = file.seek(0, os.SEEK_END), 0
-        while end < size:
-            try:
-                start = file.seek(end, os.SEEK_DATA)
-            except OSError as error:
-                if error.errno != errno.ENXIO:  # lseek(2): no data after this
-                    raise
-                return
-            end = file.seek(start, os.SEEK_HOLE)
-            yield Extent(start=start, length=end - start, offset=start)
 
 
 def _img(directory: Path, command: str, words: Sequence[str], *more: str) -> proc.Completed:

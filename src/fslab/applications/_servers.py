@@ -13,6 +13,7 @@ from pathlib import Path
 
 from fslab.errors import ToolFailedError
 from fslab.system import proc, users
+from fslab.system.files import closed_after
 from fslab.system.signals import Teardown, shielded
 from fslab.system.tools import require
 
@@ -72,10 +73,8 @@ def reached(directory: Path) -> Iterator[tuple[str, tuple[int]]]:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise DamagedError(f"the directory of the data: {error.strerror}") from error
-    try:
+    with closed_after(descriptor):
         yield f"{DESCRIPTORS}/{descriptor}", (descriptor,)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

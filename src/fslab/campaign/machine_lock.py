@@ -6,7 +6,6 @@ The holder also writes a note that identifies it; a note without the lock means 
 
 import fcntl
 import os
-import pwd
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from pydantic import ValidationError
 from fslab.campaign.observer import Observer
 from fslab.cell import Frozen
 from fslab.storage import Workspace
-from fslab.system import descriptors, untrusted_files
+from fslab.system import descriptors, path_owners, untrusted_files
 
 NOTE = "scratch/turn.json"
 NOTE_BYTES = 4096
@@ -135,9 +134,6 @@ def _read(note: Path) -> Holder | None:
 
 
 def _user() -> str:
-    try:
-        own = pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        own = str(os.geteuid())
+    own = path_owners.user_name(os.geteuid())
     behind = os.environ.get("SUDO_USER", "")
     return f"{behind} (as {own})" if behind.isprintable() and behind not in {"", own} else own

@@ -14,6 +14,7 @@ from fslab.crash.contents import BLOCK_BYTES, PART_BYTES, PARTS, ZERO, Place
 from fslab.crash.steps import Effect, Operation, Run
 from fslab.crash.tree import DIRECTORY_MODE, FILE_MODE, Inode, Tree
 from fslab.system import syscalls
+from fslab.system.files import closed_after
 from fslab.system.syscalls import Fallocate
 
 NEW_PARTS = 2 * PARTS  # of a new file with contents
@@ -33,13 +34,10 @@ def _pwrite(file: str, parts: Callable[[Inode], range], flags: int = 0) -> Run:
     def run(directory: Path, sequence: int, after: Tree, generation: int) -> None:
         which = parts(after.inode(file))
         data = data_of(sequence, after.names[file], which, generation)
-        descriptor = os.open(directory / file, os.O_WRONLY | os.O_CREAT | flags, FILE_MODE)
-        try:
-            with mmap.mmap(-1, len(data)) as aligned:  # O_DIRECT needs an aligned buffer
-                aligned[:] = data
-                os.pwritev(descriptor, [aligned], which.start * PART_BYTES)
-        finally:
-            os.close(descriptor)
+        place = os.open(directory / file, os.O_WRONLY | os.O_CREAT | flags, FILE_MODE)
+        with closed_after(place), mmap.mmap(-1, len(data)) as aligned:  # O_DIRECT needs an aligned buffer
+            aligned[:] = data
+            os.pwritev(place, [aligned], which.start * PART_BYTES)
 
     return run
 

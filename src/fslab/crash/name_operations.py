@@ -11,6 +11,7 @@ from fslab.crash.contents import BLOCK_BYTES
 from fslab.crash.steps import Operation
 from fslab.crash.tree import DIRECTORY_MODE, FILE_MODE, Inode, Tree, directory
 from fslab.system import syscalls
+from fslab.system.files import closed_after
 from fslab.system.syscalls import Rename
 
 
@@ -124,10 +125,9 @@ def link_unnamed(text: str, name: str) -> Operation:
         if descriptor is None:
             files.write(text, name).run(directory, sequence, after, generation)
             return
-        try:  # src_dir_fd: without it Python calls link(2), which does not follow the link in /proc
+        with closed_after(descriptor):
+            # src_dir_fd: without it Python calls link(2), which does not follow the link in /proc.
             os.link(f"/proc/self/fd/{descriptor}", directory / name, src_dir_fd=descriptor)
-        finally:
-            os.close(descriptor)
 
     return Operation(name=text, makes=(name,), target=name, run=run, effect=files.written(name))
 

@@ -18,6 +18,7 @@ from fslab.crash.steps import Sequence, Step, Sync, trees
 from fslab.crash.tree import START
 from fslab.storage.promises import Promises
 from fslab.system import mounts
+from fslab.system.files import opened
 
 FILE_LIMIT_BYTES = 1 << 20
 
@@ -169,8 +170,5 @@ def synchronize(directory: Path, step: Step) -> None:
         mounts.flush(directory)
         return
     where = directory / step.target if step.target else directory
-    descriptor = os.open(where, os.O_RDONLY)
-    try:
+    with opened(where) as descriptor:
         (os.fdatasync if step.sync is Sync.FDATASYNC else os.fsync)(descriptor)
-    finally:
-        os.close(descriptor)

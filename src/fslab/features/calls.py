@@ -8,7 +8,7 @@ from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, _direct, feature
 from fslab.features._search import worked
 from fslab.system import mounts, syscalls, sysfs
-from fslab.system.files import opened
+from fslab.system.files import closed_after, opened
 from fslab.system.syscalls import Fallocate, Rename
 
 
@@ -52,14 +52,12 @@ def direct_io(place: TestPlace) -> FeatureFinding:
         if error.errno in {errno.EINVAL, errno.EOPNOTSUPP}:
             return features.no(error.strerror)
         raise
-    try:
+    with closed_after(descriptor):
         cached = _direct.reads_are_cached(
             descriptor, file
         )  # before any write: a read of pages that a write left dirty comes from the cache
         taken = [size for size in STEPS if _direct.works(descriptor, size)]
         step = _direct.first_clean(descriptor, taken, os.fstatvfs(descriptor).f_bsize)
-    finally:
-        os.close(descriptor)
     if not taken:
         return features.no(f"open(2) succeeds, but requests of up to {STEPS[-1]} bytes fail")
     if step is None and cached:

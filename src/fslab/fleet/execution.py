@@ -96,12 +96,9 @@ class Execution:
             group=group and group.path,
         )  # fmt: skip
         request.write_text(wanted.model_dump_json(), "utf-8")
-        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         argv = [sys.executable, "-P", "-m", "fslab.fleet.measuring", str(request)]
-        try:
+        with files.opened(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as output:
             child = proc.start(argv, output=output, cwd=Path("/"), env=paths.environment(), kept=True)
-        finally:
-            os.close(output)
         try:
             return self._watched(child, own)
         finally:

@@ -21,6 +21,7 @@ from fslab.errors import FslabError, GuestError, GuestHungError, GuestPanickedEr
 from fslab.machine import share
 from fslab.storage import Drive, Growth, images
 from fslab.system import untrusted_files
+from fslab.system.files import closed_after
 from fslab.system.proc import Child
 from fslab.units import format_size
 
@@ -147,11 +148,9 @@ class Guest(ABC):
             descriptor = untrusted_files.open_regular(self.directory / CONSOLE)
         except OSError:
             return ""
-        try:
+        with closed_after(descriptor):
             start = max(since, os.fstat(descriptor).st_size - LOG_LIMIT_BYTES)
             said = untrusted_files.read_at(descriptor, start, LOG_LIMIT_BYTES)
-        finally:
-            os.close(descriptor)
         return said.decode("utf-8", "replace").replace("\r\n", "\n")
 
     def end(self) -> None:

@@ -18,6 +18,7 @@ from fslab.machine._settings import OF_DEVICES, Write, in_force, is_setting
 from fslab.machine.tunables import AUTO, IDLE, TIMER_NAME, TIMERS, timers
 from fslab.storage import UndoJournal
 from fslab.system import sysfs
+from fslab.system.files import closed_after
 
 __all__ = [
     "OF_DEVICES",
@@ -198,13 +199,11 @@ def _lock_file() -> Iterator[int]:
         raise UnsafeError(
             f"cannot be locked ({error.strerror})", where=str(LOCK), hint="remove it"
         ) from error
-    try:
+    with closed_after(descriptor):
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
             raise UnsafeError("not used: other users can open it", where=str(LOCK), hint="remove it")
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _locked(descriptor: int) -> bool:

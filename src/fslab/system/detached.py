@@ -1,19 +1,14 @@
 """Kernel file systems without a mount point: detached mounts that only their descriptors can reach.
 
 Nothing is left behind: the mount ends with the descriptor, even if this process is killed. Must not change what other
-processes see. fsopen(2), fsconfig(2), fsmount(2): Linux 5.2 and newer, CAP_SYS_ADMIN.
+processes see. Linux 5.2 and newer, CAP_SYS_ADMIN.
 """
 
-import ctypes
-import os
 from functools import cache
 from pathlib import Path
 
-from fslab.system.syscalls import checked
-
-_FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432  # the same on every architecture
-_CLOEXEC, _CONFIG_CREATE = 1, 6
-_libc = ctypes.CDLL(None, use_errno=True)
+from fslab.system import syscalls
+from fslab.system.syscalls import MountAttribute
 
 
 @cache
@@ -22,12 +17,7 @@ def opened(filesystem: str, usual: str) -> Path:
     that no other process sees. OSError if neither is possible."""
     if any(Path(usual).iterdir()):
         return Path(usual)
-    context = _call(_FSOPEN, filesystem.encode(), _CLOEXEC)
-    try:
-        _call(_FSCONFIG, context, _CONFIG_CREATE, None, None, 0)
-        mount = _call(_FSMOUNT, context, _CLOEXEC, 0)
-    finally:
-        os.close(context)
+    mount = syscalls.detached_mount(filesystem, {}, MountAttribute(0))
     return Path(f"/proc/self/fd/{mount}")
 
 
@@ -39,7 +29,3 @@ def tracefs() -> Path:
 def debugfs() -> Path:
     """Return the debugging file system. OSError for users other than root, and on kernels without debugfs."""
     return opened("debugfs", "/sys/kernel/debug")
-
-
-def _call(number: int, *arguments: object) -> int:
-    return checked(_libc.syscall(number, *arguments))

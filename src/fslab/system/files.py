@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from fslab.errors import UnsafeError
@@ -14,13 +14,24 @@ PIECE_BYTES = 1 << 20
 
 
 @contextmanager
-def opened(path: Path | str, flags: int = os.O_RDONLY, *, dir_fd: int | None = None) -> Iterator[int]:
-    """Yield a descriptor of a file: open(2) with O_CLOEXEC; a new file has mode 0600."""
-    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600, dir_fd=dir_fd)
+def closed_after(descriptor: int) -> Iterator[int]:
+    """Yield a descriptor, and close it at the end of the block."""
     try:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def opened(
+    path: Path | str, flags: int = os.O_RDONLY, *, dir_fd: int | None = None
+) -> AbstractContextManager[int]:
+    """Yield a descriptor of a file: open(2) with O_CLOEXEC; a new file has mode 0600."""
+    return closed_after(os.open(path, flags | os.O_CLOEXEC, 0o600, dir_fd=dir_fd))
+
+
+def memory_file(name: str) -> AbstractContextManager[int]:
+    """Yield a descriptor of a new file in memory: memfd_create(2)."""
+    return closed_after(os.memfd_create(name))
 
 
 @contextmanager

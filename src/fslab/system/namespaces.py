@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from fslab.system import syscalls
+from fslab.system.files import opened
 from fslab.system.syscalls import CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWUSER
 
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1  # netdevice(7)
@@ -38,8 +39,7 @@ def enter_user_namespace() -> None:
 def own_network() -> Iterator[None]:
     """Have a network with nothing but a loopback. What is started or opened in the block keeps it; nothing else reaches
     it. Another user than root also gets a user namespace, and has no other network for the rest of the process."""
-    former = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with opened("/proc/thread-self/ns/net") as former:
         _may_unshare()
         syscalls.unshare(CLONE_NEWNET)
         try:
@@ -49,8 +49,6 @@ def own_network() -> Iterator[None]:
         finally:
             if os.geteuid() == 0:  # setns(2) needs root's rights over the former one
                 syscalls.setns(former, CLONE_NEWNET)
-    finally:
-        os.close(former)
 
 
 def _may_unshare() -> None:

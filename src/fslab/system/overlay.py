@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fslab.system import namespaces, syscalls, trees
-from fslab.system.files import opened
+from fslab.system.files import closed_after, opened
 from fslab.system.syscalls import MountAttribute
 
 UPPER, WORK = "upper", "work"
@@ -52,10 +52,8 @@ def mounted(directory: Path, lower: Sequence[str], *, container: str | None = No
         raise OSError(
             error.errno, f"{error.strerror}: {why}" if why else error.strerror, "overlayfs"
         ) from error
-    try:
+    with closed_after(root):
         yield Path(f"/proc/self/fd/{root}")
-    finally:
-        os.close(root)
 
 
 def attempt(directory: Path) -> None:

@@ -199,7 +199,7 @@ class _Judge:
         if tag == _GROUP and not _is_private(number, about, self.safe):
             return f"its ACL allows group {number}"
         if tag == _GROUP_OF_FILE and not _may_write(about.st_gid, self.groups, about, self.safe):
-            others = ", ".join(sorted(_name(user) for user in _members(about.st_gid) - self.safe))
+            others = ", ".join(sorted(user_name(user) for user in _members(about.st_gid) - self.safe))
             named = f", which has the members {others}" if others else ""
             return f"its group is {about.st_gid}{named}"
         return None
@@ -232,7 +232,8 @@ class _Judge:
         return None
 
 
-def _name(user: int) -> str:
+def user_name(user: int) -> str:
+    """Return the name of a user; the number of one without an account."""
     try:
         return pwd.getpwuid(user).pw_name
     except KeyError:

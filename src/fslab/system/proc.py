@@ -26,6 +26,7 @@ from fslab.errors import (
     ToolTimeoutError,
 )
 from fslab.system import keyring, oom, path_owners, priority, process_ending, search_path, signals
+from fslab.system.files import memory_file
 from fslab.system.tool_messages import one_line, reports_full_disk
 
 log = logging.getLogger("fslab.proc")
@@ -198,7 +199,7 @@ def running(
     with contextlib.ExitStack() as undo:
         # Memory files instead of pipes: the tool never waits for fslab, and no reader thread is needed.
         out, err, report = (
-            undo.enter_context(_memory_file(f"fslab-{name}")) for name in ("stdout", "stderr", "usage")
+            undo.enter_context(memory_file(f"fslab-{name}")) for name in ("stdout", "stderr", "usage")
         )
         how: dict[str, Any] = {
             "stdin": subprocess.DEVNULL, "stdout": out, "stderr": err, "cwd": cwd, "env": env,
@@ -217,15 +218,6 @@ def running(
             argv=tuple(argv), process=child, captured=(out, err), report=report, failure=failure, poller=poller,
             began_s=began_s,
         )  # fmt: skip
-
-
-@contextlib.contextmanager
-def _memory_file(name: str) -> Iterator[int]:
-    descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

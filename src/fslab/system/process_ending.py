@@ -9,6 +9,9 @@ import select
 import signal
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
+
+from fslab.system.files import closed_after
 
 
 def exit_code(pid: int) -> int | None:
@@ -28,14 +31,9 @@ def awaited(pid: int) -> Iterator[select.poll]:
         yield poller
 
 
-@contextlib.contextmanager
-def referred(pid: int) -> Iterator[int]:
+def referred(pid: int) -> AbstractContextManager[int]:
     """Yield a descriptor of a process (pidfd). ProcessLookupError if there is none."""
-    pidfd = os.pidfd_open(pid)
-    try:
-        yield pidfd
-    finally:
-        os.close(pidfd)
+    return closed_after(os.pidfd_open(pid))
 
 
 @contextlib.contextmanager

@@ -11,6 +11,8 @@ from itertools import repeat
 from math import log
 from statistics import stdev
 
+from fslab.system.files import memory_file
+
 _FILE_BYTES = 4 << 20
 _READ_BYTES = 4096
 _BATCH = 1024
@@ -20,8 +22,7 @@ ROUND_S = 0.05
 
 def rate() -> float:
     """Return the reads of 4 KiB per second from a file in memory. OSError if the kernel has no such files."""
-    descriptor = os.memfd_create("fslab-reference")
-    try:
+    with memory_file("fslab-reference") as descriptor:
         os.truncate(descriptor, _FILE_BYTES)
         offsets = [_READ_BYTES * (number % (_FILE_BYTES // _READ_BYTES)) for number in range(_BATCH)]
         _read(descriptor, offsets)  # the first pass allocates the pages
@@ -30,8 +31,6 @@ def rate() -> float:
             _read(descriptor, offsets)
             done += _BATCH
         return done / taken_s
-    finally:
-        os.close(descriptor)
 
 
 def spread(rounds: int = ROUNDS) -> float | None:

@@ -8,11 +8,10 @@ new files, and reads only regular files, up to a limit.
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from fslab.system.files import named, opened
+from fslab.system.files import closed_after, named, opened
 
 
 def write_new(path: Path, content: bytes) -> None:
@@ -43,14 +42,9 @@ def read_at(descriptor: int, offset: int, count: int) -> bytes:
     return b"".join(parts)
 
 
-@contextmanager
-def regular(path: Path | str, beneath: int | None = None) -> Iterator[int]:
+def regular(path: Path | str, beneath: int | None = None) -> AbstractContextManager[int]:
     """Yield a descriptor as ``open_regular`` returns it, which is closed at the end of the block."""
-    descriptor = open_regular(path, beneath)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+    return closed_after(open_regular(path, beneath))
 
 
 def open_regular(path: Path | str, beneath: int | None = None) -> int:
