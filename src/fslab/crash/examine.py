@@ -8,7 +8,6 @@ device then keeps the lower mount, which keeps the upper one, which keeps the lo
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -24,19 +23,16 @@ from fslab.crash.sources import Source, directory_of
 from fslab.errors import MountError, UnsupportedError
 from fslab.storage.filesystems import FileSystem, others_in_log
 from fslab.storage.promises import Promises
-from fslab.system import cache, files, kernel_log, mounts, proc
+from fslab.system import cache, files, kernel_log, mounts, proc, syscalls
 from fslab.system.kernel_log import WARNING, KernelMessages, belongs
 from fslab.system.signals import Teardown
+from fslab.system.syscalls import CLONE_NEWNS
 from fslab.system.tool_messages import one_line
 from fslab.validity.trial_warnings.machine import SERIOUS
-
-CLONE_NEWNS = 0x00020000
 
 LIMIT_S = 120.0
 
 _LINES = 4
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Complaints:
@@ -117,8 +113,8 @@ def private(directory: Path, size: str, undo: ExitStack, *, uses: Path) -> Path:
     images = directory / "images"
     images.mkdir()
     undo.callback(os.fchdir, files.held(".", undo, os.O_PATH))  # setns(2) changes to the root directory
-    undo.callback(_call, "setns", files.held("/proc/thread-self/ns/mnt", undo), CLONE_NEWNS)
-    _call("unshare", CLONE_NEWNS)
+    undo.callback(_call, syscalls.setns, files.held("/proc/thread-self/ns/mnt", undo), CLONE_NEWNS)
+    _call(syscalls.unshare, CLONE_NEWNS)
     proc.run(["mount", "--make-rprivate", "/"])
     _keep_only(needed=[directory, uses, Path.cwd(), Path(sys.prefix), Path(__file__)])
     undo.callback(mounts.unmount, images)
@@ -126,12 +122,15 @@ def private(directory: Path, size: str, undo: ExitStack, *, uses: Path) -> Path:
     return images
 
 
-def _call(name: str, *arguments: int) -> None:
-    if getattr(_libc, name)(*arguments) != 0:
-        code = ctypes.get_errno()
+def _call(call: Callable[..., None], *arguments: int) -> None:
+    try:
+        call(*arguments)
+    except OSError as error:
         raise UnsupportedError(
-            f"cannot change the mount namespace: {os.strerror(code)}", where=f"{name}(2)", hint="run as root"
-        )
+            f"cannot change the mount namespace: {error.strerror}",
+            where=f"{call.__name__}(2)",
+            hint="run as root",
+        ) from error
 
 
 def _keep_only(needed: list[Path]) -> None:

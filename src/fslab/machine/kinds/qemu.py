@@ -19,6 +19,7 @@ from fslab.machine.kinds._qemu_command import Monitor
 from fslab.machine.modules import Kernel
 from fslab.storage import Drive
 from fslab.system import proc, tools
+from fslab.system.files import closed_after
 from fslab.system.tools import Tool
 from fslab.units import parse_size
 
@@ -146,7 +147,6 @@ class Qemu(kinds.Machine):
         accelerator = command.accelerator(program, str(kernel), str(initrd), boot.mark)
         line, lines_end = socket.socketpair()
         monitor, monitors_end = socket.socketpair()
-        console = guest.open_console(boot.directory)
         named = {"fslab_run": boot.directory, "fslab_modules": directory, "fslab_link": "fslab"}
         environment = " ".join(kinds.option(name, value) for name, value in named.items())
         argv = [
@@ -157,15 +157,11 @@ class Qemu(kinds.Machine):
                 str(boot.directory), guest.CONSOLE, str(lines_end.fileno()), str(monitors_end.fileno())
             ),
         ]
-        try:
+        with lines_end, monitors_end, closed_after(guest.open_console(boot.directory)) as console:
             child = proc.start(
                 argv, output=console, inherit=(lines_end.fileno(), monitors_end.fileno()), cwd=boot.directory,
                 env={boot.mark[0]: boot.mark[1]},
             )  # fmt: skip
-        finally:
-            os.close(console)
-            lines_end.close()
-            monitors_end.close()
         facts = {
             "machine": self.name,
             "accelerator": accelerator,

@@ -18,6 +18,7 @@ from fslab.machine.kinds import Boot, Need, _mconsole, _named, _userland, _xstat
 from fslab.machine.modules import Kernel
 from fslab.storage import Drive
 from fslab.system import memory, proc, tools
+from fslab.system.files import closed_after
 from fslab.system.tools import Tool
 from fslab.units import parse_size
 
@@ -152,21 +153,17 @@ class Uml(kinds.Machine):
         environment = {boot.mark[0]: boot.mark[1], **variables(boot.directory, memory_bytes)}
         cpu = max(os.sched_getaffinity(0))
         ours, theirs = socket.socketpair()
-        console = guest.open_console(boot.directory)
-        argv = [
-            *_argv(spec, program=str(_program(spec)), cpu=str(cpu)),
-            f"con0=null,fd:{console}", f"con1=fd:{theirs.fileno()},fd:{theirs.fileno()}",
-            kinds.option("init", boot.init[0]), kinds.option("fslab_run", boot.directory),
-            kinds.option("fslab_modules", _modules(spec) or "none"),
-            "fslab_link=/dev/tty1", "--", *boot.init[1:],
-        ]  # fmt: skip
-        try:
+        with theirs, closed_after(guest.open_console(boot.directory)) as console:
+            argv = [
+                *_argv(spec, program=str(_program(spec)), cpu=str(cpu)),
+                f"con0=null,fd:{console}", f"con1=fd:{theirs.fileno()},fd:{theirs.fileno()}",
+                kinds.option("init", boot.init[0]), kinds.option("fslab_run", boot.directory),
+                kinds.option("fslab_modules", _modules(spec) or "none"),
+                "fslab_link=/dev/tty1", "--", *boot.init[1:],
+            ]  # fmt: skip
             child = proc.start(
                 argv, output=console, inherit=(console, theirs.fileno()), cwd=boot.directory, env=environment
             )
-        finally:
-            os.close(console)
-            theirs.close()
         facts = {"machine": self.name, "memory": spec.memory or kinds.DEFAULT_MEMORY, "cpu_pinned": cpu}
         return guest.booted(UmlGuest(directory=boot.directory, child=child, line=ours, facts=facts))
 
