@@ -6,7 +6,6 @@ device). Only reads; takes some 30 µs per device.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
@@ -33,11 +32,7 @@ class BlockDevice(Probe):
     summary = (
         "bytes, requests and flushes at the block device, also per transaction; write and read amplification"
     )
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (
-        SnapshotMoment.BEFORE,
-        SnapshotMoment.END,
-        SnapshotMoment.FLUSHED,
-    )
+    moments = (SnapshotMoment.BEFORE, SnapshotMoment.END, SnapshotMoment.FLUSHED)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return the counters by device. ValueError if counting is switched off (``queue/iostats`` is 0)."""

@@ -4,7 +4,6 @@ Reads ``/sys/fs/btrfs/UUID`` (Documentation/ch-sysfs.rst of btrfs), which unmoun
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._btrfs import sysfs_directory
@@ -21,11 +20,7 @@ class BtrfsCounters(Probe):
     flushes early. ``btrfs_metadata_copies`` is 2 for DUP."""
 
     summary = "btrfs: commits, metadata space, reservations and copies; how checksums are computed"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (
-        SnapshotMoment.BEFORE,
-        SnapshotMoment.END,
-        SnapshotMoment.SYNCED,
-    )
+    moments = (SnapshotMoment.BEFORE, SnapshotMoment.END, SnapshotMoment.SYNCED)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return counters and space of the file system on these devices; nothing if it is not btrfs.

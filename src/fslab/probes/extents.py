@@ -11,7 +11,6 @@ from array import array
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
@@ -36,7 +35,7 @@ class Extents(Probe):
     ``file_extents_at_least`` is the number counted by then."""
 
     summary = "extents and discontinuities of the workload's files (FIEMAP)"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.SYNCED)
+    moments = (SnapshotMoment.BEFORE, SnapshotMoment.SYNCED)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return the sums of extents and pieces; nothing without large files, or without FIEMAP in the file system."""

@@ -6,7 +6,6 @@ Reads ``/proc/fs/jbd2/DEVICE-*/info`` (fs/jbd2/journal.c, jbd2_seq_info_show), w
 import os
 import re
 from collections.abc import Mapping
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._figures import grown
@@ -29,7 +28,7 @@ class Jbd2(Probe):
     ``journal_commit_mean`` is its value after the run."""
 
     summary = "ext4's journal: commits, bytes, commit time"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.SYNCED)
+    moments = (SnapshotMoment.BEFORE, SnapshotMoment.SYNCED)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return the averages by name, and the block size; nothing without a jbd2 journal."""

@@ -4,7 +4,6 @@ If the user may not read the kernel's log, this probe finds nothing.
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.system import kernel_log
@@ -15,7 +14,7 @@ class KernelLog(Probe):
     of the trial, or about no device. Messages about other devices and other file systems are left out."""
 
     summary = "kernel messages during the trial"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.FLUSHED)
+    moments = (SnapshotMoment.BEFORE, SnapshotMoment.FLUSHED)
     _log: kernel_log.KernelMessages | None = None
 
     def snapshot(self, target: Target) -> Snapshot:

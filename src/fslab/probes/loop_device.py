@@ -4,7 +4,6 @@ Reads ``/sys/class/block/loop*/loop/dio`` (Documentation/ABI/testing/sysfs-block
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
@@ -16,7 +15,7 @@ class LoopDevice(Probe):
     """``loop_direct`` is 1 if every loop device used direct I/O, else 0. Without loop devices there is no figure."""
 
     summary = "whether loop devices used direct I/O"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.END,)
+    moments = (SnapshotMoment.END,)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return ``loop/dio`` by device; only loop devices have this file."""

@@ -4,7 +4,6 @@ Reads ``/proc/self/mountinfo`` (proc_pid_mountinfo(5)) and, for ext4, ``/proc/fs
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.system import mounts
@@ -15,7 +14,7 @@ class MountOptions(Probe):
     mountinfo."""
 
     summary = "mount options in effect"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE,)
+    moments = (SnapshotMoment.BEFORE,)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return all options, as the kernel spells them."""

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
@@ -24,7 +23,7 @@ class SpaceOfFiles(Probe):
     they are too many to look at in half a second."""
 
     summary = "space that the workload's files take (statvfs)"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.SYNCED,)
+    moments = (SnapshotMoment.SYNCED,)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return the blocks in use in bytes, and the sum of sizes. Nothing if it is unknown what was in use before."""

@@ -4,7 +4,6 @@ Uses the result of wait4(2) for the tool; reads nothing else.
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
@@ -16,7 +15,7 @@ class ToolCpu(Probe):
     ``machine_cpu_*`` does."""
 
     summary = "CPU time and peak memory of the tool"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = ()
+    moments = ()
 
     def snapshot(self, target: Target) -> Snapshot:  # noqa: ARG002
         """Return nothing; the runner already has what is needed."""

@@ -5,7 +5,7 @@ Asks the servers of virtual disks (``fslab-disk``) on their control sockets; tak
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from fslab.errors import FslabError
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
@@ -27,11 +27,7 @@ class VirtualDisk(Probe):
     """
 
     summary = "virtual disks: service times, lateness, seek distances; write amplification and wear of SSDs"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (
-        SnapshotMoment.BEFORE,
-        SnapshotMoment.END,
-        SnapshotMoment.FLUSHED,
-    )
+    moments = (SnapshotMoment.BEFORE, SnapshotMoment.END, SnapshotMoment.FLUSHED)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return the statistics by device. ValueError if a server does not answer."""

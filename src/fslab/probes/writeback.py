@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._btrfs import sysfs_directory
@@ -26,11 +25,7 @@ class WritebackCounters(Probe):
     until the tool ended, ``volume_written_back_bytes_flushed`` until syncfs(2) had returned."""
 
     summary = "page cache bytes that this file system dirtied and wrote back"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (
-        SnapshotMoment.BEFORE,
-        SnapshotMoment.END,
-        SnapshotMoment.SYNCED,
-    )
+    moments = (SnapshotMoment.BEFORE, SnapshotMoment.END, SnapshotMoment.SYNCED)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return KiB since the mount; nothing without root or debugfs, or if the kernel counts only others' pages."""

@@ -5,7 +5,6 @@ Reads ``/sys/fs/xfs/DEVICE/stats/stats`` (fs/xfs/xfs_stats.h; exact, per mount),
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._figures import grown
@@ -33,7 +32,7 @@ class XfsCounters(Probe):
     """``xfs_log_bytes``: bytes written to the log; ``xfs_log_no_buffer``: how often all log buffers were full."""
 
     summary = "XFS: log writes and bytes, log buffers, allocations"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.SYNCED)
+    moments = (SnapshotMoment.BEFORE, SnapshotMoment.SYNCED)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return the counters of this mount; nothing if it is not XFS."""
