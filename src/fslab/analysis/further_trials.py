@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fslab.analysis.budget_allocation import Candidate, Effort, allocate
 from fslab.analysis.groups import by_cell, groups, mean_s, metrics_of
-from fslab.analysis.labels import stack_lines
+from fslab.analysis.labels import stack_names
 from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.rows import answers_of_row
 from fslab.analysis.same_stacks import same_stacks
@@ -138,8 +138,7 @@ def questions(
     leader by the others."""
     noise = CampaignNoise(trials=trials)
     specs = {cell.stack_id: cell.stack for cell in cells}
-    names = dict(zip(specs, (" ".join(lines) for lines in stack_lines(list(specs.values()))), strict=True))
-    same = same_stacks(specs, trials)
+    names, same = stack_names(cells), same_stacks(specs, trials)
     for group in groups(cells, trials):
         for number, metric in enumerate(metrics_of(group)):
             if number > 0 and metric.better is Direction.NEITHER:

@@ -1,6 +1,6 @@
 """Short names for stacks and workloads, just long enough to distinguish them. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fslab.cell import Cell, StackSpec, shown
 
@@ -11,6 +11,12 @@ def stack_lines(stacks: Sequence[StackSpec]) -> list[tuple[str, ...]]:
     Stacks of several studies can have the same name: these get what differs among them.
     """
     return [(*stack.name.split(), *_told_apart(stack, stacks)) for stack in stacks]
+
+
+def stack_names(cells: Iterable[Cell]) -> dict[str, str]:
+    """Return the label of each stack of these cells, by its id, in their order."""
+    specs = {cell.stack_id: cell.stack for cell in cells}
+    return dict(zip(specs, map(" ".join, stack_lines([*specs.values()])), strict=True))
 
 
 def _told_apart(stack: StackSpec, stacks: Sequence[StackSpec]) -> list[str]:

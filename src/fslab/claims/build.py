@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fslab.analysis.labels import stack_lines
+from fslab.analysis.labels import stack_names
 from fslab.cell import Cell
 from fslab.claims.demands import demands
 from fslab.claims.evaluate import Evaluator
@@ -61,12 +61,11 @@ def _with_scope(
     answer: ClaimAnswer, parts: Sequence[Part], meant: Sequence[Cell], scope: Scope
 ) -> ClaimAnswer:
     """Return the answer with the stacks that it compares and those that it leaves out."""
-    specs = {cell.stack_id: cell.stack for cell in scope.cells}
-    labels = dict(zip(specs, map(" ".join, stack_lines(list(specs.values()))), strict=True))
+    names = stack_names(scope.cells)
     used = {figure.cell.stack_id for part in parts for figure in part.figures}
     wanted = {cell.stack_id for cell in meant}
-    compared = tuple(dict.fromkeys(labels[key] for key in specs if key in used))
-    left_out = tuple(dict.fromkeys(labels[key] for key in specs if key in wanted - used))
+    compared = tuple(dict.fromkeys(name for key, name in names.items() if key in used))
+    left_out = tuple(dict.fromkeys(name for key, name in names.items() if key in wanted - used))
     return answer.model_copy(update={"compared": compared, "left_out": left_out})
 
 

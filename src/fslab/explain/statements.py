@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from fslab.analysis.groups import groups
-from fslab.analysis.labels import stack_lines
+from fslab.analysis.labels import stack_names
 from fslab.analysis.usability import is_usable
 from fslab.cell import Cell
 from fslab.explain.evidence import Evidence
@@ -16,8 +16,7 @@ def evidence_of(
     cells: Sequence[Cell], trials: Sequence[TrialRecord], traced: Sequence[TrialRecord] = ()
 ) -> list[Evidence]:
     """Return the evidence on each cell with a trial, in the order of the plan. Only usable trials are included."""
-    specs = {cell.stack_id: cell.stack for cell in cells}
-    names = dict(zip(specs, (" ".join(lines) for lines in stack_lines([*specs.values()])), strict=True))
+    names = stack_names(cells)
     newest = {record.cell.id: record for record in traced if record.error is None}
     return [
         Evidence(

@@ -12,6 +12,7 @@ from fslab.explain.evidence import Evidence
 from fslab.explain.statement import Certainty, EvidenceFigure, Explanation
 from fslab.explain.switch import Switch
 from fslab.registry import Registry
+from fslab.workloads import Switchable
 
 NOTICEABLE = 1.1
 MOST_WEIGHT = 10.0
@@ -25,8 +26,9 @@ class Mechanism(ABC):
     ``alters``: switching it off makes another workload or another volume. That shows what the mechanism costs, but is
     no share of a ratio. The mechanism applies to these ``filesystems`` (empty: any), to workloads that write (if
     ``writing``), with all options of ``wants`` and none of ``unless``. An option is a mount option, or a word of the
-    mkfs options; ``^feature`` is a feature that is off. ``off``: the switch, independent of the evidence.
-    ``unswitchable``: file systems that have the mechanism, but nothing that turns it off.
+    mkfs options; ``^feature`` is a feature that is off. ``off``: the switch, independent of the evidence;
+    ``off_by``: it is one that the workload's tool declares. ``unswitchable``: file systems that have the mechanism, but
+    nothing that turns it off.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Mechanism(ABC):
     wants: ClassVar[tuple[str, ...]] = ()
     unless: ClassVar[tuple[str, ...]] = ()
     off: ClassVar[Switch | None] = None
+    off_by: ClassVar[Switchable | None] = None
     unswitchable: ClassVar[frozenset[str]] = frozenset()
 
     def applies(self, evidence: Evidence) -> bool:
@@ -59,6 +62,9 @@ class Mechanism(ABC):
 
     def switch(self, evidence: Evidence) -> Switch | None:
         """Return what turns it off; None if nothing does."""
+        if self.off_by is not None:
+            parameters = evidence.traits.switches.get(self.off_by)
+            return Switch(parameters=parameters) if parameters else None
         return None if evidence.filesystem in self.unswitchable else self.off
 
     @abstractmethod

@@ -21,13 +21,10 @@ class PageCacheAbsorption(Mechanism):
     summary = "the page cache serves reads and absorbs writes"
     cause = "the page cache"
     alters = True
+    off_by = Switchable.DIRECT
 
     def applies(self, evidence: Evidence) -> bool:
         return evidence.traits.direct is False and evidence.traits.few_files
-
-    def switch(self, evidence: Evidence) -> Switch | None:
-        direct = evidence.traits.switches.get(Switchable.DIRECT)
-        return Switch(parameters=direct) if direct else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         written = _to_be_written(evidence)
@@ -68,13 +65,10 @@ class ReadAhead(Mechanism):
     summary = "more is read than was requested"
     cause = "read-ahead"
     alters = True
+    off_by = Switchable.DIRECT
 
     def applies(self, evidence: Evidence) -> bool:
         return evidence.traits.direct is False and not writes(evidence)
-
-    def switch(self, evidence: Evidence) -> Switch | None:
-        direct = evidence.traits.switches.get(Switchable.DIRECT)
-        return Switch(parameters=direct) if direct else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         read = evidence.figure("read_amplification", "device bytes per byte read")

@@ -110,13 +110,10 @@ class Fragmentation(Mechanism):
     summary = "the file is fragmented"
     cause = "fragmentation"
     alters = True
+    off_by = Switchable.IN_PLACE
 
     def applies(self, evidence: Evidence) -> bool:
         return writes(evidence) and evidence.traits.few_files and evidence.filesystem != "btrfs"
-
-    def switch(self, evidence: Evidence) -> Switch | None:
-        in_place = evidence.traits.switches.get(Switchable.IN_PLACE)
-        return Switch(parameters=in_place) if in_place else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         pieces = evidence.figure("file_pieces", "discontinuities")

@@ -179,13 +179,10 @@ class LockContention(Mechanism):
     summary = "threads wait for locks or I/O"
     cause = "parallel threads"
     alters = True
+    off_by = Switchable.SERIAL
 
     def applies(self, evidence: Evidence) -> bool:
         return (evidence.traits.parallel or 1) > 1
-
-    def switch(self, evidence: Evidence) -> Switch | None:
-        serial = evidence.traits.switches.get(Switchable.SERIAL)
-        return Switch(parameters=serial) if serial else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         switches, cpu = evidence.figure("tool_voluntary_switches"), evidence.figure("machine_cpu_busy")
