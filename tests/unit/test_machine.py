@@ -225,6 +225,8 @@ def test_a_guest_with_kvm_has_the_cpus_of_the_machine(monkeypatch: pytest.Monkey
 
 def test_a_guest_is_checked_before_anything_is_made(kernels: dict[str, Kernel]) -> None:
     feasibility._machines.check_machine(stack("f2fs", machine=MachineSpec(type="uml")))
+    with pytest.raises(UnsupportedError, match=r"Linux 6\.1 has no xfs"):
+        feasibility._machines.check_machine(stack("xfs", machine=MachineSpec(type="uml")))
     with pytest.raises(UnsupportedError, match=r"Linux 6\.1 has no raid0"):
         feasibility._machines.check_machine(stack("ext4", layout="md-raid0", machine=MachineSpec(type="uml")))
     with pytest.raises(UnsupportedError, match="is not installed"):

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from fslab.cell import Cell, MachineSpec, StackSpec
+from fslab.cell import Cell, StackSpec
 from fslab.errors import FslabError, UnsupportedError, UsageError
 from fslab.feasibility import _machines
-from fslab.machine.kinds import Need
 from fslab.machine.surroundings import here
 from fslab.storage import Workspace, content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
@@ -105,9 +104,8 @@ def by_cause(errors: Iterable[FslabError]) -> list[str]:
 
 
 def _refusal(spec: StackSpec, workspace: Workspace) -> UnsupportedError | None:
-    if (error := _unbuildable(spec)) is not None:
-        return error
     try:
+        _machines.check_machine(spec)
         check_stack(spec, workspace)
     except UnsupportedError as error:
         return error
@@ -115,26 +113,11 @@ def _refusal(spec: StackSpec, workspace: Workspace) -> UnsupportedError | None:
 
 
 def _unbuildable(spec: StackSpec) -> UnsupportedError | None:
-    for need in _lacking(spec, spec.machine):
-        return UnsupportedError(
-            need.what,
-            where=f"{spec.name} on {spec.machine.type}",
-            hint=need.remedy or _machines.elsewhere(spec),
-        )
     try:
         _machines.check_machine(spec)
     except UnsupportedError as error:
         return error
     return None
-
-
-def _lacking(spec: StackSpec, machine: MachineSpec) -> tuple[Need, ...]:
-    if spec.filesystem is None:
-        return ()
-    return (
-        *_machines.missing_filesystem(spec.filesystem, machine),
-        *_machines.missing_layout_of(spec, machine),
-    )
 
 
 def check_stack(spec: StackSpec, workspace: Workspace) -> None:

@@ -32,19 +32,18 @@ def missing_layout(name: str, spec: MachineSpec) -> tuple[Need, ...]:
     return _missing_in_kernel(spec, modules=LAYOUTS.get(name).modules)
 
 
-def missing_layout_of(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
-    """Return the same for the layout of a stack, which its medium may make itself."""
-    return _missing_in_kernel(spec, modules=parsed_stack(stack).layout.modules)
-
-
 def lacking(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
     """Return what a machine lacks to build this stack, as far as it is known without trying; empty if it can."""
+    return (*_unusable(stack, spec), *_unmade(stack, spec))
+
+
+def _unmade(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
+    """Return what a machine lacks for the file system and for the layout, which the stack's medium may make itself."""
     if stack.filesystem is None:
-        return _unusable(stack, spec)
+        return ()
     return (
-        *_unusable(stack, spec),
         *missing_filesystem(stack.filesystem, spec),
-        *missing_layout_of(stack, spec),
+        *_missing_in_kernel(spec, modules=parsed_stack(stack).layout.modules),
     )
 
 
@@ -67,7 +66,7 @@ def _host_only(stack: StackSpec) -> str | None:
     return parsed.medium.host_only(parsed.medium_options)
 
 
-def elsewhere(stack: StackSpec) -> str:
+def _elsewhere(stack: StackSpec) -> str:
     """Return a hint on how to measure a stack that its machine cannot build. Its machine's other options stay."""
     for name in PREFERRED:
         there = stack.model_copy(update={"machine": stack.machine.model_copy(update={"type": name})})
@@ -159,29 +158,25 @@ def _distance(name: str, native: Collection[str]) -> tuple[int, int]:
 
 
 def check_machine(stack: StackSpec) -> None:
-    """Raise what prevents a guest from building this stack, before anything is created.
-
-    A file system that the guest's kernel lacks is not checked: it does not prevent other trials, and its own trials
-    are stored as not possible, as on the host.
-    """
+    """Raise what prevents the stack's machine from building it, before anything is created."""
     if stack.machine.type in {AUTO, BEST, GUEST}:
         raise UsageError(f"'{stack.machine.type}' must be resolved first", where=stack.name)
-    if not REGISTRY.get(stack.machine.type).guest:
-        if stack.machine.memory is not None and not here().limits_memory():
-            raise UnsupportedError(
-                "the memory of a tool cannot be limited here: no control group with a memory limit may be made",
-                where=f"{stack.name}: guest_memory: {stack.machine.memory}",
-                hint="leave out guest_memory"
-                + ("" if _host_only(stack) else ", or measure in a guest: --on guest"),
-            )
-        return
-    for need in (*_unusable(stack, stack.machine), *missing_layout_of(stack, stack.machine)):
+    guest = REGISTRY.get(stack.machine.type).guest
+    for need in lacking(stack, stack.machine) if guest else _unmade(stack, stack.machine):
         raise UnsupportedError(
             need.what,
             where=f"{stack.name} on {stack.machine.type}",
-            hint=need.remedy or elsewhere(stack),
+            hint=need.remedy or _elsewhere(stack),
         )
-    here().check_guest(stack.machine)
+    if guest:
+        here().check_guest(stack.machine)
+    elif stack.machine.memory is not None and not here().limits_memory():
+        raise UnsupportedError(
+            "the memory of a tool cannot be limited here: no control group with a memory limit may be made",
+            where=f"{stack.name}: guest_memory: {stack.machine.memory}",
+            hint="leave out guest_memory"
+            + ("" if _host_only(stack) else ", or measure in a guest: --on guest"),
+        )
 
 
 def _spec(asked: MachineSpec, machine: Machine) -> MachineSpec:
