@@ -236,8 +236,7 @@ def _end_group(target: str) -> None:
 
 def _put_back(target: str) -> None:
     path, _, found = target.partition("=")
-    if Path(path).exists():  # the settings of a removed CPU or module no longer exist
-        tuning.put_back(Path(path), found)
+    tuning.put_back(Path(path), found)
 
 
 _LAYOUTS: Mapping[str, Callable[[str, Sequence[Path]], None]] = {

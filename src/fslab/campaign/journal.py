@@ -11,7 +11,6 @@ import json
 import os
 import secrets
 import stat
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -192,13 +191,8 @@ def is_running(campaign: str, directory: Path | None = None) -> bool:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    with files.closed_after(descriptor):
+        return not files.locked(descriptor, fcntl.LOCK_SH)
 
 
 def boot() -> str | None:
@@ -222,37 +216,23 @@ def _locked(path: Path) -> int:
             raise _not_ours(path) from error
         raise
     try:
-        _lock(descriptor)
+        # Whoever looks whether the campaign runs locks the journal for a moment.
+        if not files.locked(descriptor, wait_s=LOOK_S):
+            raise BusyError(
+                f"campaign {path.stem} is running in another process",
+                where=str(path),
+                hint="wait until it ends, or stop it with Ctrl-C",
+            )
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
             raise _not_ours(path)
         if path.exists() and os.path.samestat(found, path.stat()):
             descriptor, locked = -1, descriptor
             return locked
-    except BlockingIOError as error:
-        raise BusyError(
-            f"campaign {path.stem} is running in another process",
-            where=str(path),
-            hint="wait until it ends, or stop it with Ctrl-C",
-        ) from error
     finally:
         if descriptor >= 0:
             os.close(descriptor)
     return -1
-
-
-def _lock(descriptor: int) -> None:
-    """Lock a journal. BlockingIOError if it stays locked for longer than ``is_running`` locks it to look."""
-    until = time.monotonic() + LOOK_S
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.005)
-        else:
-            return
 
 
 def _not_ours(path: Path) -> UnsafeError:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from fslab.campaign.observer import Observer
 from fslab.cell import Frozen
 from fslab.storage import Workspace
-from fslab.system import descriptors, path_owners, untrusted_files
+from fslab.system import descriptors, files, path_owners, untrusted_files
 
 NOTE = "scratch/turn.json"
 NOTE_BYTES = 4096
@@ -67,11 +67,7 @@ def held(workspace: Workspace, observer: Observer, *, until: float | None = None
 
 
 def _wait(descriptor: int, directory: Path, observer: Observer, until: float | None) -> float:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        pass
-    else:
+    if files.locked(descriptor):
         return 0.0
     begun, ours = time.monotonic(), threading.Event()
     # Block, do not poll: the kernel queues those that wait, but with polling the first to ask would get the lock.

@@ -5,7 +5,6 @@ Each assignment is measured in a separate process (``measuring``), so that the a
 agent has access to the fleet's store. While an assignment is measured, it looks for no other.
 """
 
-import fcntl
 import hashlib
 import os
 import threading
@@ -45,17 +44,14 @@ def only_one(directory: Path) -> Iterator[None]:
         raise UsageError(
             f"cannot be used: {error.strerror}", where=str(directory), hint=DIRECTORIES
         ) from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with files.closed_after(lock):
+        if not files.locked(lock):
+            raise BusyError(
+                "another agent uses this directory",
+                where=str(directory),
+                hint=f"for a second agent, {DIRECTORIES}",
+            )
         yield
-    except BlockingIOError as error:
-        raise BusyError(
-            "another agent uses this directory",
-            where=str(directory),
-            hint=f"for a second agent, {DIRECTORIES}",
-        ) from error
-    finally:
-        os.close(lock)
 
 
 def this_machine(settings: WorkerSettings, own: str) -> MemberMachine:

@@ -3,10 +3,8 @@
 The journal contains the previous value before the new one is set. Only the settings in ``_settings`` are written.
 """
 
-import fcntl
 import os
 import stat
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,7 +16,7 @@ from fslab.machine._settings import OF_DEVICES, Write, in_force, is_setting
 from fslab.machine.tunables import AUTO, IDLE, TIMER_NAME, TIMERS, timers
 from fslab.storage import UndoJournal
 from fslab.system import sysfs
-from fslab.system.files import closed_after
+from fslab.system.files import closed_after, locked
 
 __all__ = [
     "OF_DEVICES",
@@ -28,7 +26,6 @@ __all__ = [
 TIMER = _timers.KIND
 SETTINGS = frozenset({"tuning", TIMER})  # kinds of journal entries
 LOCK = Path("/run/fslab-tuning.lock")
-POLL_S = 0.02
 start_timer = _timers.start
 
 
@@ -114,8 +111,9 @@ def is_timer(target: str) -> bool:
 
 
 def put_back(path: Path, found: str) -> None:
-    """Write the previous value again."""
-    path.write_text(found)
+    """Write the previous value again, unless the setting is gone, as that of a processor that went offline."""
+    if path.exists():
+        path.write_text(found)
 
 
 def _check_bounds(settings: Mapping[str, str]) -> None:
@@ -162,8 +160,7 @@ def _equal_numbers(one: str, other: str) -> bool:
 
 
 def _restore(path: Path, found: str, journal: UndoJournal, entry: str) -> None:
-    if path.exists():  # the settings of a processor that went offline are gone
-        put_back(path, found)
+    put_back(path, found)
     journal.undone(entry)
 
 
@@ -175,15 +172,10 @@ def alone(wait_s: float = 0.0) -> Iterator[None]:
     FSLAB_RUNTIME_DIR is. The file is not removed.
     """
     with _lock_file() as descriptor:
-        deadline = time.monotonic() + wait_s
-        while not _locked(descriptor):
-            if time.monotonic() >= deadline:
-                raise BusyError(
-                    "another campaign has changed kernel settings",
-                    where="tuning",
-                    hint="wait for it, or stop it",
-                )
-            time.sleep(POLL_S)
+        if not locked(descriptor, wait_s=wait_s):
+            raise BusyError(
+                "another campaign has changed kernel settings", where="tuning", hint="wait for it, or stop it"
+            )
         yield
 
 
@@ -204,11 +196,3 @@ def _lock_file() -> Iterator[int]:
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
             raise UnsafeError("not used: other users can open it", where=str(LOCK), hint="remove it")
         yield descriptor
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fslab.errors import BusyError, UnsafeError
 from fslab.storage import blank, shared
-from fslab.system import descriptors, loops, mounts, proc, sysfs
+from fslab.system import descriptors, files, loops, mounts, proc, sysfs
 from fslab.system.tools import Tool, require
 
 # Names of the disk, its position or its partition. Not by-uuid and by-label: a copy of the disk has the same names, and
@@ -86,22 +86,15 @@ def release(claimed: Iterable[int]) -> None:
 
 def _locked(device: Path, kind: int, path: str) -> int:
     descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
-    deadline = time.monotonic() + CLAIM_DEADLINE_S
-    while True:
-        try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            if time.monotonic() > deadline:
-                os.close(descriptor)
-                holder = descriptors.locker(device)
-                raise BusyError(
-                    f"another campaign or program has locked this device{f': process {holder}' if holder else ''}",
-                    where=path,
-                    hint="wait for it, or stop it",
-                ) from error
-            time.sleep(0.05)
-        else:
-            return descriptor
+    if files.locked(descriptor, kind, wait_s=CLAIM_DEADLINE_S):
+        return descriptor
+    os.close(descriptor)
+    holder = descriptors.locker(device)
+    raise BusyError(
+        f"another campaign or program has locked this device{f': process {holder}' if holder else ''}",
+        where=path,
+        hint="wait for it, or stop it",
+    )
 
 
 def check_unclaimed(path: str) -> None:

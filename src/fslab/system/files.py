@@ -1,8 +1,10 @@
-"""Opens files as descriptors closed at the end of a block, finds data in sparse ones, and makes directories of ours."""
+"""Opens files as descriptors closed at the end of a block, locks them, finds their data, makes directories of ours."""
 
 import errno
+import fcntl
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -11,6 +13,7 @@ from fslab.errors import UnsafeError
 from fslab.system import path_owners, signals
 
 PIECE_BYTES = 1 << 20
+_POLL_S = 0.01
 
 
 @contextmanager
@@ -32,6 +35,20 @@ def opened(
 def memory_file(name: str) -> AbstractContextManager[int]:
     """Yield a descriptor of a new file in memory: memfd_create(2)."""
     return closed_after(os.memfd_create(name))
+
+
+def locked(descriptor: int, kind: int = fcntl.LOCK_EX, *, wait_s: float = 0.0) -> bool:
+    """Lock an open file by flock(2). Return False if another program keeps it locked for longer than ``wait_s``."""
+    until = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_POLL_S)
+        else:
+            return True
 
 
 @contextmanager

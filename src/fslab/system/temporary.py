@@ -34,14 +34,12 @@ class TemporaryDirectory:
             lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             self._unlock = weakref.finalize(self, os.close, lock)
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.close()  # another process has just taken it for one that was left
+                if files.locked(lock):
+                    return
             except OSError as error:  # a file system without locks: then it is not removed, either
                 log.debug("%s is not locked: %s", self.path, error)
                 return
-            else:
-                return
+            self.close()  # another process has just taken it for one that was left
 
     def __enter__(self) -> Self:
         return self
