@@ -35,7 +35,7 @@ LEAST_VOLUME_BYTES = 1 << 30
 # Space that a file system needs besides the files: a log, two copies of metadata, a reserve.
 _OWN_BYTES = 96 << 20
 _OWN_SHARE = 1.5
-# Minimum memory with which a guest boots and works: User-Mode Linux, and a distribution's kernel with its modules.
+# So large a disk that what its layout keeps for itself does not matter.
 _PROBE_BYTES = 1 << 40
 
 Axes = Mapping[str, tuple[Scalar, ...]]
