@@ -19,6 +19,7 @@ from pathlib import Path
 from fslab.applications import _servers as servers
 from fslab.errors import FslabError, ToolFailedError
 from fslab.system import syscalls, users
+from fslab.system.files import closed_after, memory_file
 from fslab.system.namespaces import own_network
 from fslab.system.syscalls import MountAttribute
 from fslab.system.tools import Tool, require
@@ -98,12 +99,10 @@ def connected(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient
     account = pwd.getpwuid(users.NOBODY if os.geteuid() == 0 else os.geteuid())
     with ExitStack() as undo:
         undo.enter_context(own_network())
-        state = _state(account.pw_uid, account.pw_gid)
-        undo.callback(os.close, state)
+        state = undo.enter_context(closed_after(_state(account.pw_uid, account.pw_gid)))
         place = f"{servers.DESCRIPTORS}/{state}"
         Path(place, "smb.conf").write_text(_conf(place, directory, account.pw_name, options))
-        contents = os.memfd_create("fslab-contents", os.MFD_CLOEXEC)
-        undo.callback(os.close, contents)
+        contents = undo.enter_context(memory_file("fslab-contents"))
         with socket.create_server(("127.0.0.1", _PORT)) as listening:
             asked = ("--no-pass", "--debuglevel=0", f"//127.0.0.1/{_SHARE}")
             unbuffered = ("--input=0", "--output=0", smbclient)

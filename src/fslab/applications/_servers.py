@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fslab.errors import ToolFailedError
 from fslab.system import proc, users
-from fslab.system.files import closed_after
+from fslab.system.files import closed_after, memory_file
 from fslab.system.signals import Teardown, shielded
 from fslab.system.tools import require
 
@@ -83,15 +83,13 @@ def started(
 ) -> Iterator[RunningServer]:
     """Start a server. At the end of the block it gets a signal, if it still runs, and is killed if that is no use.
     ``stdin``: the descriptor of its standard input."""
-    with os.fdopen(os.memfd_create("fslab-server", os.MFD_CLOEXEC), "rb") as log, Teardown() as undo:
+    with memory_file("fslab-server") as log, Teardown() as undo:
         with shielded():
-            child = proc.start(
-                argv, stdin=stdin, output=log.fileno(), errors=log.fileno(), cwd=Path("/"), inherit=inherit
-            )
+            child = proc.start(argv, stdin=stdin, output=log, errors=log, cwd=Path("/"), inherit=inherit)
             undo.callback(child.end)
             undo.callback(child.wait, LIMIT_S)
             undo.callback(child.send, ended_by)
-        yield RunningServer(child=child, log=log.fileno())
+        yield RunningServer(child=child, log=log)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,12 +138,12 @@ def dialogue(
     """Start a program that answers lines. At the end of the block its input is closed, and it is killed if it does not
     end then."""
     with Teardown() as undo:
-        errors = undo.enter_context(os.fdopen(os.memfd_create("fslab-errors", os.MFD_CLOEXEC), "rb"))
+        errors = undo.enter_context(memory_file("fslab-errors"))
         theirs, ours = (undo.enter_context(os.fdopen(end, mode, 0)) for end, mode in _pipe())
         answers, output = (undo.enter_context(os.fdopen(end, mode, 0)) for end, mode in _pipe())
         with shielded():
             child = proc.start(
-                argv, stdin=theirs.fileno(), output=output.fileno(), errors=errors.fileno(), cwd=cwd,
+                argv, stdin=theirs.fileno(), output=output.fileno(), errors=errors, cwd=cwd,
                 inherit=inherit,
             )  # fmt: skip
             undo.callback(child.end)
@@ -156,7 +154,7 @@ def dialogue(
         ready = select.poll()
         ready.register(answers.fileno(), select.POLLIN)
         yield Dialogue(
-            child=child, prompt=prompt, lines=ours.fileno(), answers=answers.fileno(), errors=errors.fileno(),
+            child=child, prompt=prompt, lines=ours.fileno(), answers=answers.fileno(), errors=errors,
             limit_s=limit_s, ready=ready,
         )  # fmt: skip
 

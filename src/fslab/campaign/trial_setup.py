@@ -14,7 +14,7 @@ from fslab.errors import UnsafeError
 from fslab.machine import tuning
 from fslab.storage import stack, tool_scratch
 from fslab.storage.mounted_stack import Stack
-from fslab.system import tools, trees, untrusted_files, users
+from fslab.system import files, tools, trees, untrusted_files, users
 from fslab.workloads import Commands, Job, RunsAs
 
 
@@ -48,8 +48,7 @@ def set_up(trial: RunningTrial) -> Ready:
     trial.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuned)}
     trial.device |= disks.facts(cell, workspace)
     scratch = _emptied(tool_scratch(workspace.runtime, workspace.turn))
-    reports = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    undo.callback(os.close, reports)
+    reports = files.held(scratch, undo, os.O_DIRECTORY | os.O_NOFOLLOW)
     undo.callback(setattr, workspace, "temporary", None)  # the next trial empties it before it has its own
     workspace.temporary = scratch if any(tool.own_temporary for tool in workload.tools()) else None
     cold = cell.cache is Cache.COLD

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from fslab.errors import FslabError
-from fslab.system import proc
+from fslab.system import files, proc
 
 READS = 200
 SLICE = struct.Struct("<dd")  # CLOCK_MONOTONIC at the end of the work in seconds; CPU seconds that it took
@@ -39,12 +39,10 @@ class CpuSpeed:
     def __enter__(self) -> Self:
         with ExitStack() as undo:
             try:
-                descriptor = os.memfd_create("fslab-cpu-speed-ring")
-                undo.callback(os.close, descriptor)
+                descriptor = undo.enter_context(files.memory_file("fslab-cpu-speed-ring"))
                 os.truncate(descriptor, RING_BYTES)
                 self._ring = mmap.mmap(descriptor, RING_BYTES)
-                nothing = os.open(os.devnull, os.O_WRONLY)
-                undo.callback(os.close, nothing)
+                nothing = files.held(os.devnull, undo, os.O_WRONLY)
                 argv = [
                     sys.executable, "-P", "-B", "-m", "fslab.system.cpu_speed_loop",
                     str(self.cpu), str(descriptor), str(os.getpid()),
