@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,11 +11,10 @@ from typing import Any, ClassVar
 from pydantic import Field, field_validator
 
 from fslab.applications._load import AnyLoad
+from fslab.applications._servers import ending_with_parent
 from fslab.errors import nearest
 from fslab.system import proc
 from fslab.system.tools import Tool, require
-
-_SETPRIV = Tool(program="setpriv", package="util-linux")
 
 
 class StepLoad(AnyLoad):
@@ -96,8 +96,8 @@ class Stepped:
 def run_program(tool: Tool, *words: str | Path, cwd: Path, check: bool = True) -> proc.Completed:
     """Run a program of a step. It ends with this process; how long it may take is the trial's to say."""
     argv = (require(tool), *map(str, words))
-    ending = (require(_SETPRIV), "--pdeathsig", "KILL", "--")
-    done = replace(proc.run([*ending, *argv], cwd=cwd, timeout_s=math.inf, check=False), argv=argv)
+    ending = ending_with_parent(*argv, by=signal.SIGKILL)
+    done = replace(proc.run(ending, cwd=cwd, timeout_s=math.inf, check=False), argv=argv)
     if check and done.returncode != 0:
         raise proc.failed(done)
     return done
