@@ -104,12 +104,8 @@ def _table(standings: Sequence[Standing]) -> Table:
     for each in standings:
         named = f"{SIGN[each.certainty]} {_best(each)}"
         best = Text(named, style=STYLE.get(each.certainty, ""))
-        table.add_row(
-            Text(_label(each, standings)),
-            best,
-            _value(each),
-            Text(_last_column(each)),
-        )
+        value = format_value(each.value, each.unit)
+        table.add_row(Text(_label(each, standings)), best, value, Text(_last_column(each)))
     return table
 
 
@@ -130,7 +126,8 @@ def _last_column(one: Standing) -> str:
 
 def _sentences(standings: Sequence[Standing], width: int) -> Iterator[Text]:
     for each in standings:
-        first = f"{SIGN[each.certainty]} {_label(each, standings).strip()}: {_best(each)} {_value(each)}"
+        name, value = _label(each, standings).strip(), format_value(each.value, each.unit)
+        first = f"{SIGN[each.certainty]} {name}: {_best(each)} {value}"
         yield wrapped(first, width, style=STYLE.get(each.certainty, ""))
         if told := margin(each):
             yield wrapped(f"  {told}", width)
@@ -200,10 +197,6 @@ def _label(one: Standing, among: Sequence[Standing]) -> str:
         return f"  {metric}"
     unclear = one.unit is Unit.COUNT or any(other.unit is one.unit for other in others)
     return f"{one.workload}: {metric}" if unclear else one.workload
-
-
-def _value(one: Standing) -> str:
-    return format_value(one.value, one.unit)
 
 
 def _legend(report: Report, standings: Sequence[Standing]) -> str:
