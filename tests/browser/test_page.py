@@ -167,6 +167,10 @@ def test_switches(html: str, opened: Opener) -> None:
     assert bandwidth.inner_text() == "246 MB/s"  # 60 000 × 4096 B/s
     shown.get_by_label("MiB", exact=True).check()
     assert bandwidth.inner_text() == "234 MiB/s"
+    bandwidth.evaluate("cell => cell.dataset.v = 1023.7 * 1024")
+    shown.get_by_label("MB", exact=True).check()
+    shown.get_by_label("MiB", exact=True).check()
+    assert bandwidth.inner_text() == "1.00 MiB/s"
     assert [text for text in found.said if text.startswith("error")] == []
 
 

@@ -118,7 +118,7 @@
       const text = [...cell.childNodes].find((node) => node.nodeType === 3);
       cell.dataset.written ??= text.data;
       const steps = state.bytes === "binary" ? BINARY : DECIMAL;
-      const step = steps.find(([limit]) => Math.abs(number) >= limit);
+      const step = steps.find(([limit]) => Math.abs(number) >= 0.9995 * limit); // not 1024 KiB
       // What was written first is what the program itself says: sizes in powers of 1024, rates of 1000.
       const own = (state.bytes === "binary") === (cell.dataset.unit === "B");
       text.data = own ? cell.dataset.written : step ? `${digits(number / step[0])} ${step[1]}${cell.dataset.unit}` : `${digits(number)} ${cell.dataset.unit}`;
