@@ -181,6 +181,10 @@ def test_a_plan_and_the_question_show_the_user_and_the_limits() -> None:
         ({"run": "a", "metrics.x.unit": "s"}, "needs a 'pattern' with one group"),
         ({"run": "a", "metrics.x.pattern": "(a)(b)"}, "needs a 'pattern' with one group"),
         ({"run": "a", "metrics.x.pattern": "(a"}, "metric 'x'"),
+        (
+            {"run": "a", "metrics.x.pattern": "(?i)([\0-\U0010ffff]" + "[\0-\uffff]" * 200 + ")"},
+            "more than 1,000",
+        ),
         ({"run": "a", "metrics.x.pattern": f"(a{{{'9' * 30}}})"}, "metric 'x'"),
         ({"run": "a", "metrics.x.pattern": "(" * 4000 + ")" * 4000}, "metric 'x'"),
         (

@@ -16,6 +16,7 @@ from fslab.workloads._command_lines import split
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _METRIC_KEYS = frozenset({"pattern", "unit", "better", "factor"})
+_LONGEST_PATTERN = 1000  # one of 65,536 characters can take minutes to compile
 _LIMITS = frozenset(
     {"as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "rtprio", "stack"}
 )  # prlimit(1)
@@ -111,6 +112,8 @@ class CommandParameters(Parameters):
                 return f"unknown {key} '{value}': {nearest(str(value), known)}"
         if not self._is_number(name):
             return f"'factor' is '{as_written(self._of(name, 'factor'))}', not a number"
+        if len(str(self._of(name, "pattern"))) > _LONGEST_PATTERN:
+            return f"'pattern' has more than {_LONGEST_PATTERN:,} characters: shorten it"
         try:
             self.pattern(name)
         except (re.error, OverflowError, RecursionError) as error:
