@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from tests import made
+from tests.directories import SESSION
 from tests.limits import LIMIT_S
 
 from fslab import workloads
@@ -290,7 +291,8 @@ def test_a_file_system_that_cannot_be_below_an_overlayfs_is_named(workspace: Wor
 def test_another_user_needs_only_namespaces_of_the_process(application: str, load: dict[str, Any]) -> None:
     """To mount an overlayfs, and to have a loopback that nothing else reaches."""
     skipped_without(application)
-    with tempfile.TemporaryDirectory() as place:
+    # Another user cannot enter the directories of a session.
+    with tempfile.TemporaryDirectory(prefix=f"{SESSION}{os.getpid()}-", dir="/var/tmp") as place:
         os.chown(place, users.NOBODY, users.NOBODY)
         request = {
             "application": application, "directory": f"{place}/application", "scratch": place, "seed": 1,

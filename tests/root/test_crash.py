@@ -222,7 +222,7 @@ def test_a_killed_examination_leaves_no_loop_device_whoever_removes_its_director
         try:
             wait_for(lambda: stopped_while_mounted(process, scratch))
             seen = Path(f"/proc/{process.pid}/root")
-            (images,) = scratch.glob("crash-*/images")
+            (images,) = scratch.glob("fslab-crash-*/images")
             # What is open keeps the mount of the images, as the loop device itself does.
             with files.opened(seen / images.relative_to("/")) as held:
                 about = os.stat("state.img", dir_fd=held)

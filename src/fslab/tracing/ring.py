@@ -3,6 +3,7 @@
 Uses a separate instance (Documentation/trace/ftrace.rst, "Instances"), so that it does not disturb other tracing.
 """
 
+import logging
 import os
 import re
 from collections import Counter
@@ -13,6 +14,7 @@ from pathlib import Path
 from fslab.system import detached
 from fslab.tracing import SECTOR_BYTES, RingFigures, Sectors, Split, Traffic, kind_of
 
+log = logging.getLogger("fslab.tracing")
 BUFFER_KIB = 64 << 10  # in total; some 100 bytes per event
 _EVENTS = ("block/block_rq_complete", "block/block_bio_queue")
 _COMMITS = ("jbd2/jbd2_start_commit", "jbd2/jbd2_end_commit")
@@ -75,8 +77,13 @@ class Ring:
 
 
 def remove(name: str) -> None:
-    """Remove an instance that a killed process left: it records until then. OSError without root."""
-    _remove(_instance(detached.tracefs(), name))
+    """Remove an instance that a killed process left: it records until then. OSError if that fails."""
+    try:
+        tracefs = detached.tracefs()
+    except OSError as error:  # without root, or with kernel lockdown: then none was made
+        log.debug("no tracefs: %s", error)
+        return
+    _remove(_instance(tracefs, name))
 
 
 def _instance(tracefs: Path, name: str) -> Path:
