@@ -151,7 +151,8 @@ def running(directory: Path, settings: Settings) -> Iterator[Postmaster]:
 
 
 def _alone(*argv: str) -> list[str]:
-    """Return a command that runs as the user nobody with shared memory of its own, if fslab runs as root."""
+    """Return a command line as ``servers.unprivileged`` does; of root, in an IPC namespace of its own, which frees the
+    System V shared memory of a killed server."""
     own = [require(_UNSHARE), "--ipc", "--"] if os.geteuid() == 0 else []
     return [*own, *servers.unprivileged(*argv)]
 

@@ -160,7 +160,7 @@ def _turn(trial: RunningTrial, ready: Ready, watch: Watch, *, drain: bool) -> sl
     workspace, up = trial.workspace, ready.up
     return slices.SlicedRun(
         name=f"{freezer.PREFIX}{workspace.campaign}{workspace.turn}",
-        will=partial(workspace.will_make, "group"),
+        will_make=partial(workspace.will_make, "group"),
         stack=trial.cell.stack.name,
         start=lambda: trial.undo.enter_context(
             proc.running(

@@ -81,8 +81,8 @@ class Timeline:
 
 @dataclass(kw_only=True, slots=True)
 class SlicedRun:
-    """One tool that takes turns. ``name``: of its freezer, ``will``: gets the directory of its control group before it
-    is made. ``stack``: the name of its stack. ``start``: starts it.
+    """One tool that takes turns. ``name``: of its freezer. ``will_make``: gets the directory of its control group
+    before it is made. ``stack``: the name of its stack. ``start``: starts it.
 
     ``devices``: kernel names of the disks below its file system. ``directory``: the workload's own. ``look``: a check
     to call after each slice, which raises an error that ends the tool. ``drain``: writes back what a slice has left, or
@@ -98,7 +98,7 @@ class SlicedRun:
     look: Callable[[], None]
     drain: Callable[[], None] | None
     limit_s: float
-    will: cgroup.Told = lambda _: None
+    will_make: cgroup.Told = lambda _: None
     ended: Callable[[], None] = lambda: None
     halt: Callable[[bool], None] = lambda _: None
     running: proc.Running | None = None
@@ -114,7 +114,7 @@ class SlicedRun:
     _left_bytes: int = 0
 
     def __enter__(self) -> Self:
-        self._freezer = freezer.create(self.name, self.will)
+        self._freezer = freezer.create(self.name, self.will_make)
         return self
 
     def __exit__(self, *_: object) -> None:

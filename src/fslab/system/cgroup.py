@@ -61,7 +61,9 @@ class ControlGroup:
             pass
 
 
-def create(name: str, controller: str | None = None, *, will: Told = lambda _: None) -> ControlGroup | None:
+def create(
+    name: str, controller: str | None = None, *, will_make: Told = lambda _: None
+) -> ControlGroup | None:
     """Create the group ``name`` below this process's own, or take the one that is there. None if that is not
     allowed. ``controller``: enabled for it."""
     own = _own()
@@ -73,14 +75,14 @@ def create(name: str, controller: str | None = None, *, will: Told = lambda _: N
     except OSError as error:
         log.info("no control group with the controller %s: %s", controller, error)
         return None
-    return _made(own / name, will)
+    return _made(own / name, will_make)
 
 
-def create_v1(name: str, controller: str, *, will: Told = lambda _: None) -> ControlGroup | None:
+def create_v1(name: str, controller: str, *, will_make: Told = lambda _: None) -> ControlGroup | None:
     """Create a group as ``create`` does, in the hierarchy of a controller of version 1. No service manager forbids
     that. None if there is no such hierarchy, or that is not allowed."""
     own = path_v1("self", controller)
-    return None if own is None else _made(own / name, will)
+    return None if own is None else _made(own / name, will_make)
 
 
 def path_v1(pid: int | str, controller: str) -> Path | None:
@@ -103,8 +105,8 @@ def may_control(controller: str) -> bool:
     return not (own / "cgroup.type").exists() and os.access(own, os.W_OK)
 
 
-def _made(path: Path, will: Told) -> ControlGroup | None:
-    will(path)
+def _made(path: Path, will_make: Told) -> ControlGroup | None:
+    will_make(path)
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:

@@ -120,10 +120,10 @@ class SignalFreezer(Freezer):
         return [] if self.leader is None else [self.leader, *descendants(self.leader)]
 
 
-def create(name: str, will: cgroup.Told = lambda _: None) -> Freezer:
+def create(name: str, will_make: cgroup.Told = lambda _: None) -> Freezer:
     """Return a freezer. ``name``: of its control group, below this process's own; begins with ``PREFIX``. The caller
     must ``end`` it."""
-    if (group := cgroup.create(name, will=will)) is not None:
+    if (group := cgroup.create(name, will_make=will_make)) is not None:
         if (group.path / "cgroup.freeze").exists():
             return GroupFreezer(
                 group=group,
@@ -133,12 +133,12 @@ def create(name: str, will: cgroup.Told = lambda _: None) -> Freezer:
                 frozen=b"frozen 1",
             )
         group.end()
-    return version_1(name, will) or SignalFreezer()
+    return version_1(name, will_make) or SignalFreezer()
 
 
-def version_1(name: str, will: cgroup.Told = lambda _: None) -> Freezer | None:
+def version_1(name: str, will_make: cgroup.Told = lambda _: None) -> Freezer | None:
     """Return a freezer of the version 1 hierarchy; None if there is none or that is not allowed. Else as ``create``."""
-    if (group := cgroup.create_v1(name, "freezer", will=will)) is None:
+    if (group := cgroup.create_v1(name, "freezer", will_make=will_make)) is None:
         return None
     return GroupFreezer(
         group=group,

@@ -23,7 +23,9 @@ def is_possible() -> bool:
 
 
 @contextmanager
-def limited(name: str, limit_bytes: int, will: cgroup.Told = lambda _: None) -> Iterator[tuple[str, ...]]:
+def limited(
+    name: str, limit_bytes: int, will_make: cgroup.Told = lambda _: None
+) -> Iterator[tuple[str, ...]]:
     """Yield the words before a command that limit its memory. It gets no swap. UnsupportedError if that is not
     possible.
 
@@ -35,8 +37,8 @@ def limited(name: str, limit_bytes: int, will: cgroup.Told = lambda _: None) -> 
         return
     with signals.Teardown() as undo:
         with signals.shielded():
-            group = cgroup.create_v1(name, _CONTROLLER, will=will) or cgroup.create(
-                name, _CONTROLLER, will=will
+            group = cgroup.create_v1(name, _CONTROLLER, will_make=will_make) or cgroup.create(
+                name, _CONTROLLER, will_make=will_make
             )
             if group is None:
                 raise UnsupportedError(

@@ -158,7 +158,7 @@ class _Reader:
             return
         if key in LEFT_OUT or (key in FILLS and "size" in self.given):
             self.found.left_out[key] = None
-            if key == DIRECTORY:  # until it is known which files it tells apart
+            if key == DIRECTORY:  # ``of_directories`` needs it; removed after that
                 options[key] = value
             return
         value, why = _filled_in(key, value, self.variables)
