@@ -40,8 +40,8 @@ from fslab.claims.parts import Bounds, Part, Quotient
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
-from fslab.record import Status, TrialRecord, Value
 from fslab.stopping_settings import MARGIN, StoppingRule, Until
+from fslab.trial_record import Status, TrialRecord, Value
 from fslab.units import Unit
 
 COMMAND = "python benches/claims_rule.py --write docs/simulations.md"

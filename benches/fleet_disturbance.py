@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests import fleet_lab, postgresql
 from tests.limits import wait_for
 
-from fslab.stats.ratio_unpaired import compare_ratio
+from fslab.stats.unpaired_differences import compare_ratio
 from fslab.store.store import Store
 
 STUDY = """

@@ -16,12 +16,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benches.simulations_page import main, table
 
-from fslab.analysis import gate
+from fslab.analysis import regression_gate
 from fslab.analysis.campaign_comparison_lines import Line
 from fslab.analysis.campaign_comparison_model import CampaignComparison, Side
 from fslab.answers.ratio import Question, answer, fit_correlation, of_two_campaigns
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
-from fslab.record import Metric
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 
 LINES, LIMIT = 12, 0.05
@@ -108,9 +108,9 @@ def compared(
     )
 
 
-def judged(slowdown: float, **data: float) -> gate.GateVerdict:
+def judged(slowdown: float, **data: float) -> regression_gate.GateVerdict:
     """Return the verdict of ``--fail-if-slower`` on what ``compared`` returns."""
-    return gate.judge(compared(slowdown, **data), slower=LIMIT, different=False)  # type: ignore[arg-type]
+    return regression_gate.judge(compared(slowdown, **data), slower=LIMIT, different=False)  # type: ignore[arg-type]
 
 
 def share(slowdown: float, *, runs: int, **data: float) -> float:
@@ -127,8 +127,8 @@ def row(
         "correlated": correlated,
     }  # fmt: skip
     same = [compared(0.0, seed=seed, **data) for seed in range(runs)]  # type: ignore[arg-type]
-    slower = [gate.judge(each, slower=LIMIT, different=False) for each in same]
-    different = [gate.judge(each, slower=None, different=True) for each in same]
+    slower = [regression_gate.judge(each, slower=LIMIT, different=False) for each in same]
+    different = [regression_gate.judge(each, slower=None, different=True) for each in same]
     shares = [
         sum(bool(each.fails) for each in slower) / runs,
         sum(bool(each.fails) for each in different) / runs,

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benches.simulations_page import main, table
 
-from fslab.stats.moderation import fit, moderated
+from fslab.stats.moderated_variance import fit, moderated
 
 COMMAND = "benches/noise_rule.py"
 LEVELS = (0.05, 0.002)

@@ -24,7 +24,7 @@ from fslab.campaign.watch import Watch
 from fslab.cell import MediumSpec, StackSpec
 from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Probe, SnapshotMoment, Target
-from fslab.stats.ratio_paired import compare_blocks
+from fslab.stats.paired_differences import compare_blocks
 from fslab.storage import stack
 from fslab.storage.mounted_stack import Stack
 from fslab.system import proc

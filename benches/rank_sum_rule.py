@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benches.simulations_page import main, table
 
-from fslab.stats.ratio_unpaired import compare_ratio
+from fslab.stats.unpaired_differences import compare_ratio
 
 COMMAND = "benches/rank_sum_rule.py"
 SIZES = ((5, 5), (10, 10), (5, 40), (10, 40))

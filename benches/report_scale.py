@@ -30,11 +30,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests import postgresql
 
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.record import Provenance, Status, TrialRecord, Value
 from fslab.store import queries
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 from fslab.store.transfer import copy_campaign
+from fslab.trial_record import Provenance, Status, TrialRecord, Value
 from fslab.units import Unit
 
 STACKS = ("ext4", "xfs", "btrfs", "f2fs", "ext2", "ext3", "jfs", "nilfs2", "vfat", "exfat")

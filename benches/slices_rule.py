@@ -24,7 +24,7 @@ from benches.simulations_page import main
 from benches.stopping_data import Floats
 from benches.stopping_rule import covers, interval, percent
 
-from fslab.stats.sequential import Looks
+from fslab.stats.interim_looks import Looks
 from fslab.units import listed
 
 SLICES = 24  # of each stack in a round

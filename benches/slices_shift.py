@@ -36,8 +36,8 @@ from fslab.cell import Cell, TrialKey, by_workload
 from fslab.machine import facts
 from fslab.plan.expand import expand, tool_seed
 from fslab.plan.shared_states import groups
-from fslab.record import TrialRecord
 from fslab.storage import Workspace
+from fslab.trial_record import TrialRecord
 from fslab.units import counted, format_duration, parse_duration
 
 WHOLE = 0.0

@@ -30,11 +30,11 @@ from fslab.analysis.groups import Sample
 from fslab.analysis.rows import row_answers
 from fslab.cell import MediumSpec, StackSpec
 from fslab.stats.counts import compare_counts
+from fslab.stats.difference_interval import Located, locate
 from fslab.stats.estimate_model import CORRELATED, INDEPENDENCE_LEAST
-from fslab.stats.moderation import fit
-from fslab.stats.ratio_interval import Located, locate
-from fslab.stats.ratio_paired import takes_ranks
-from fslab.stats.sequential import Looks
+from fslab.stats.interim_looks import Looks
+from fslab.stats.moderated_variance import fit
+from fslab.stats.paired_differences import takes_ranks
 from fslab.stopping_settings import MARGIN
 from fslab.units import Direction, Unit
 

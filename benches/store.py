@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests import postgresql
 from tests.store.test_store import CELLS, campaign, trial
 
-from fslab.record import Value
 from fslab.store.store import Store
 from fslab.store.transfer import copy_campaign
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 METRICS = {f"metric_{number}": Value(value=number / 7, unit=Unit.COUNT) for number in range(40)}

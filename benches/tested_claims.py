@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benches.simulations_page import replace_between, table
 
 from fslab.api import plans, replications
-from fslab.claims.prospects import Foreseen, Prospect, reasons
+from fslab.claims.testable import Foreseen, Prospect, reasons
 from fslab.study import load
 
 NAME = "tested-claims"

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.limits import LIMIT_S
 
-from fslab.system import loops, proc
+from fslab.system import loop_devices, proc
 
 MIB = 1 << 20
 SIZE = 256 * MIB
@@ -44,7 +44,7 @@ class Server:
         return answer
 
     def attach(self) -> Path:
-        argv = loops.attach_argv(self.disk, direct=True)
+        argv = loop_devices.attach_argv(self.disk, direct=True)
         self.loop = Path(proc.run(argv).stdout.strip())
         return self.loop
 
@@ -59,5 +59,5 @@ class Server:
             finally:
                 self.process.kill()
         if self.loop is not None:
-            assert not loops.attached_to(self.disk)
+            assert not loop_devices.attached_to(self.disk)
         assert not self.directory.exists()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fslab.abilities import Ability
 from fslab.features import Examination, FeatureFinding, Support
 from fslab.features.calls import NOT_SPARSE
+from fslab.filesystem_abilities import Ability
 from fslab.storage.filesystems import REGISTRY
 
 

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.record import Status, TrialRecord, Value
 from fslab.store.campaign import Campaign
+from fslab.trial_record import Status, TrialRecord, Value
 from fslab.units import Unit
 
 STARTED = datetime(2026, 11, 20, 21, 49, 7, tzinfo=UTC)

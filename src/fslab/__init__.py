@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from fslab.campaign.cleanup import clean_all as clean
     from fslab.campaign.observer import Observer as Observer
     from fslab.errors import FslabError as FslabError
-    from fslab.record import TrialRecord as TrialRecord
     from fslab.study.load import load as load
     from fslab.study.model import Study as Study
     from fslab.study.shipped import ids as shipped_studies
     from fslab.system.signals import install as install_signal_handlers
+    from fslab.trial_record import TrialRecord as TrialRecord
 
     __version__: str
 
@@ -40,7 +40,7 @@ _HOMES = {
     "Observer": "fslab.campaign.observer:Observer",
     "ResultStore": "fslab.api.results:ResultStore",
     "Study": "fslab.study.model:Study",
-    "TrialRecord": "fslab.record:TrialRecord",
+    "TrialRecord": "fslab.trial_record:TrialRecord",
     "clean": "fslab.campaign.cleanup:clean_all",
     "compare": "fslab.api.comparisons:compare",
     "install_signal_handlers": "fslab.system.signals:install",

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, TrialKey, WorkloadSpec
-from fslab.record import Command, Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.trial_record import Command, Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.units import Unit
 
 GOLDEN = Path(__file__).parents[1] / "golden/fio-3.33"

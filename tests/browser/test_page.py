@@ -10,10 +10,10 @@ from tests.browser.conftest import SCREENSHOTS, Opened, Opener
 
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, Verdicts
 from fslab.explain.statement import Certainty, Explanation
-from fslab.record import Value
 from fslab.report.page import assemble, render
 from fslab.report.page.compare import comparisons
 from fslab.report.page.model import Page
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 MARKS = """id => {

@@ -14,7 +14,7 @@ from tests.limits import LIMIT_S, ran
 import fslab as api
 from fslab.campaign.observer import Observer
 from fslab.errors import FslabError, UsageError
-from fslab.record import TrialRecord
+from fslab.trial_record import TrialRecord
 
 SMALL = (
     "trials=3", "media.memory.size=320m", "workloads.synced.runtime=200ms", "workloads.files.files=200",

@@ -13,7 +13,7 @@ from tests.hold import Hold, mark_of
 from tests.limits import LIMIT_S
 
 import fslab as api
-from fslab.system import loops, memory, mounts, paths, process_marks
+from fslab.system import loop_devices, memory, mounts, paths, process_marks
 
 pytestmark = pytest.mark.root
 
@@ -124,7 +124,7 @@ def test_killed_in_the_middle_it_is_finished_without_losing_or_repeating_a_trial
 
 def loops_of(campaign: str) -> list[Path]:
     image = paths.runtime() / campaign / "ram-memory" / f"fslab-{campaign}-memory.img"
-    return loops.attached_to(image)
+    return loop_devices.attached_to(image)
 
 
 def test_clean_undoes_what_a_kill_left(fslab: Fslab, held: Path, hold: Hold, own_directories: Path) -> None:

@@ -24,9 +24,9 @@ from fslab.campaign import launch
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.cli import app, run
 from fslab.errors import InterruptedBySignal
-from fslab.record import Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
+from fslab.trial_record import Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.units import Unit
 
 BEGUN = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -14,7 +14,7 @@ from tests.limits import wait_for
 
 from fslab.campaign import trial_loop
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.trial_machines import TrialMachines
+from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import Cell, MachineSpec, WorkloadSpec
 from fslab.machine.kinds import REGISTRY
 from fslab.system import memory

@@ -26,7 +26,7 @@ from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
 from fslab.storage.layouts._joined import holders
 from fslab.storage.parsed_stack import disk_slots, parsed_stack
-from fslab.system import kernel, loops, mounts, paths, sysfs
+from fslab.system import kernel, loop_devices, mounts, paths, sysfs
 
 PLACE = Path("/run/disks")
 BLOCK_BYTES = 4096
@@ -47,13 +47,13 @@ def disks(count: int, size: str, prefix: str = "d") -> Iterator[list[StackDevice
     try:
         for image in images:
             shell("truncate", "-s", size, image)
-            path = Path(shell(*loops.attach_argv(image, direct=False)).strip())
+            path = Path(shell(*loop_devices.attach_argv(image, direct=False)).strip())
             facts = sysfs.geometry(path)
             found.append(StackDevice(path=path, size_bytes=facts["size_bytes"], discard=False, facts=facts))
         yield found
     finally:
         for image in images:
-            loops.detach(image)
+            loop_devices.detach(image)
             image.unlink(missing_ok=True)
 
 

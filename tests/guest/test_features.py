@@ -6,7 +6,7 @@ import pytest
 from tests.feature_facts import NEEDED, check_declared
 
 from fslab.campaign.feature_tests import Request, in_guest
-from fslab.campaign.trial_machines import TrialMachines
+from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import MachineSpec
 from fslab.features import Examination, Support
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.limits import RUN_LIMIT_S
 
-from fslab.campaign.trial_machines import TrialMachines
+from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import Geometry, MachineSpec, MediumSpec, StackSpec
 from fslab.storage.layouts import REGISTRY, volume_name
 from fslab.storage.parsed_stack import parsed_stack

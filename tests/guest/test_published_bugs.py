@@ -11,11 +11,11 @@ import pytest
 from tests import made
 from tests.guest.conftest import cell
 
-from fslab.campaign.trial_machines import TrialMachines
+from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import MachineSpec, TrialKey, WorkloadSpec
-from fslab.crash import bounded
+from fslab.crash import bounded_sequences
 from fslab.crash.request import Alphabet
-from fslab.record import Status, TrialRecord
+from fslab.trial_record import Status, TrialRecord
 
 PART = 95  # sequences in one file system
 DISK = {"profile": "none", "size": "320m", "memory": "320m", "log": "data"}
@@ -66,7 +66,7 @@ def test_bugs_that_upstream_has_fixed_are_found_by_trying_all_short_sequences(gu
     """Each part has a new file system: a state has all blocks that were ever written, so states grow with the log."""
     every: dict[str, object] = {"length": 2, "operations": "metadata", "cuts": "ends", "repairs": 0}
     found, tried = [], 0
-    total = sum(1 for _ in bounded.enumerated(2, Alphabet.METADATA, promising=True))
+    total = sum(1 for _ in bounded_sequences.enumerated(2, Alphabet.METADATA, promising=True))
     for skip in range(0, total, PART):
         record = crashed(guests, "btrfs", **every, sequences=PART, states=PART, skip=skip)
         found += broken(record)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.guest.conftest import cell
 
-from fslab.campaign.trial_machines import TrialMachines
+from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import Cell, MachineSpec, StackSpec, TrialKey
 from fslab.machine.kinds import REGISTRY
-from fslab.record import Severity, Status
+from fslab.trial_record import Severity, Status
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]

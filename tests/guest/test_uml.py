@@ -18,7 +18,7 @@ from tests.limits import LIMIT_S
 
 from fslab.campaign import prepared_states
 from fslab.campaign.run_speed import RunSpeed
-from fslab.campaign.trial_machines import TrialMachines
+from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import Cell, Fresh, MachineSpec, MediumSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, GuestError, GuestPanickedError
 from fslab.machine import guest as waiting
@@ -26,8 +26,8 @@ from fslab.machine import share
 from fslab.machine.guest import Guest
 from fslab.machine.kinds import _mconsole
 from fslab.plan import shared_states
-from fslab.record import Status, TrialRecord
 from fslab.system import mounts, warm_memory
+from fslab.trial_record import Status, TrialRecord
 
 
 def trial(guests: TrialMachines, wanted: Cell, block: int = 0) -> TrialRecord:

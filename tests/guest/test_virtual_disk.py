@@ -8,9 +8,9 @@ import pytest
 from tests.guest.conftest import cell
 from tests.guest.test_uml import trial
 
-from fslab.campaign.trial_machines import TrialMachines
+from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
-from fslab.record import Status
+from fslab.trial_record import Status
 
 WRITES = {"rw": "write", "bs": "1m", "size": "32m", "fsync_on_close": True}
 KIB = 1 << 10

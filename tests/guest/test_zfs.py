@@ -12,11 +12,11 @@ import pytest
 from tests.guest.conftest import cell
 from tests.guest.test_layouts import inside
 
-from fslab.campaign.trial_machines import TrialMachines
+from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import Cache, Cell, MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.machine.kinds import REGISTRY
-from fslab.record import Status, TrialRecord
 from fslab.system import tools
+from fslab.trial_record import Status, TrialRecord
 
 pytestmark = pytest.mark.slow
 SIZE = 8 << 20

@@ -20,7 +20,7 @@ from tests.starter import Starter
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.trial_loop import new_id
 from fslab.storage import Workspace
-from fslab.system import loops, proc, sysfs
+from fslab.system import loop_devices, proc, sysfs
 
 MIB = 1 << 20
 FSLAB = str(BINARY.with_name("fslab"))
@@ -69,11 +69,11 @@ def loop(tmp_path: Path) -> Iterator[Callable[[], Path]]:
         image = tmp_path / f"somebody {len(images)}.img"
         image.write_bytes(bytes(64 * MIB))
         images.append(image)
-        return Path(proc.run(loops.attach_argv(image, direct=False)).stdout.strip())
+        return Path(proc.run(loop_devices.attach_argv(image, direct=False)).stdout.strip())
 
     yield make
     for image in images:
-        loops.detach(image)
+        loop_devices.detach(image)
 
 
 @pytest.fixture

@@ -25,9 +25,9 @@ from fslab.applications import _postgresql_server as server
 from fslab.campaign.trial import run_trial
 from fslab.cell import TrialKey
 from fslab.errors import FailureClass, ToolFailedError, UnsupportedError
-from fslab.record import Severity, Status, TrialRecord
 from fslab.storage import Workspace
 from fslab.system import mounts, proc, tools, users
+from fslab.trial_record import Severity, Status, TrialRecord
 
 SMALL_SERVER = {"scale": 1, "clients": 2, "max_wal_size": "32m", "shared_buffers": "16m"}
 FEW_KEYS = {"clients": 4, "keys": 400}

@@ -30,7 +30,7 @@ from fslab.machine import tuning
 from fslab.storage import Workspace, guard, stack
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import _loop
-from fslab.system import files, loops, mounts
+from fslab.system import files, loop_devices, mounts
 
 MIB = 1 << 20
 NOBODY = 65534
@@ -70,7 +70,7 @@ class TestDevicesInUse:
             ):
                 guard.check_unused(stable(device))
         finally:
-            loops.detach(device)
+            loop_devices.detach(device)
 
     def test_open_for_writing_as_a_virtual_machine_has_its_disk(self, loop: Make, stable: Stable) -> None:
         device = loop()
@@ -131,7 +131,7 @@ class TestHostileDirectories:
         image.symlink_to(victim)
         with ExitStack() as undone, pytest.raises(UnsafeError, match="replaced the image"):
             _loop.attach(image, workspace, undone, expect_direct=False)
-        assert not loops.attached_to(victim)
+        assert not loop_devices.attached_to(victim)
         assert victim.read_bytes() == b"precious" * MIB
 
     @pytest.mark.parametrize("kind", ["image", "tree"])
@@ -167,8 +167,8 @@ class TestHostileDirectories:
                 shell("losetup", "--detach", device)
                 victim.write_bytes(b"precious" * MIB)
                 devices.add(device)
-                devices.add(other := shell(*loops.attach_argv(victim, direct=False)).stdout.strip())
-                loops.detach(victim)
+                devices.add(other := shell(*loop_devices.attach_argv(victim, direct=False)).stdout.strip())
+                loop_devices.detach(victim)
                 assert other != device
             return run(self, stage, argv, **how)
 
@@ -211,9 +211,9 @@ class TestHostileDirectories:
                 up = stack.build(spec(), workspace, undone, slot="m", make=True)
                 assert up.device is not None
                 assert up.device.path != taken[0]
-            assert loops.attached_to(other) == taken
+            assert loop_devices.attached_to(other) == taken
         finally:
-            loops.detach(other)
+            loop_devices.detach(other)
 
     def test_a_state_directory_behind_a_link(self, own_directories: Path) -> None:
         real = own_directories / "state"
@@ -234,7 +234,7 @@ class TestHostileDirectories:
         directory = tmp_path / os.fsdecode(name)
         image = tmp_path / (os.fsdecode(name) + ".img")
         image.write_bytes(bytes(MIB))
-        shell(*loops.attach_argv(image, direct=False))
+        shell(*loop_devices.attach_argv(image, direct=False))
         directory.mkdir()
         shell("mount", "-t", "tmpfs", "somebody", directory)
         try:
@@ -242,7 +242,7 @@ class TestHostileDirectories:
                 stack.build(spec(), workspace, undone, slot="m", make=True)
         finally:
             shell("umount", directory)
-            loops.detach(image)
+            loop_devices.detach(image)
 
 
 class TestJournals:

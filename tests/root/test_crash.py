@@ -22,12 +22,12 @@ from tests.limits import wait_for
 from tests.root.conftest import FSLAB
 
 from fslab.api.crash import run_request
-from fslab.crash import bounded, examine
+from fslab.crash import bounded_sequences, examine
 from fslab.crash.findings import Kind
 from fslab.crash.sequences import Sequences
 from fslab.errors import InterruptedBySignal
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-from fslab.system import block_log, files, loops, mounts, proc
+from fslab.system import block_log, files, loop_devices, mounts, proc
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
 
@@ -264,7 +264,7 @@ def is_stopped(pid: int) -> bool:
 def attached(file: tuple[int, int]) -> bool:
     """Return whether a loop device lies on a file, given as device and inode number."""
     with contextlib.suppress(OSError):  # detached in between
-        found = (loops.backing_of(Path("/dev") / name) for name in loops.attached())
+        found = (loop_devices.backing_of(Path("/dev") / name) for name in loop_devices.attached())
         return any(each is not None and each.file == file for each in found)
     return True
 
@@ -532,7 +532,7 @@ def test_links_and_devices_of_a_state_lead_nowhere(tmp_path: Path) -> None:
     os.mknod(within / "s00001/null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
     proc.run(["truncate", "--size=16M", str(image)])
     proc.run(["mkfs.ext4", "-q", "-d", str(within), str(image)])
-    sequences = Sequences(chosen=(bounded.parse(["write n", "fsync n"]),) * 2)
+    sequences = Sequences(chosen=(bounded_sequences.parse(["write n", "fsync n"]),) * 2)
     tested = examine.subject(FILESYSTEMS.get("ext4"), "rw,dev,suid,exec", ".", image)
     seen = examine.Examiner(tested, sequences, target).examine(image, [0, 1])
     assert seen.recovery_ns is not None
@@ -557,7 +557,7 @@ def test_a_state_that_cannot_be_written_or_emptied_is_found_although_no_checker_
         proc.run(
             ["debugfs", "-w", "-R", f"set_inode_field {place} flags {extents_and_immutable}", str(image)]
         )
-    sequences = Sequences(chosen=(bounded.parse(["write n", "fsync n"]),) * 3)
+    sequences = Sequences(chosen=(bounded_sequences.parse(["write n", "fsync n"]),) * 3)
     tested = examine.subject(FILESYSTEMS.get("ext4"), "rw", ".", image)
     seen = examine.Examiner(tested, sequences, target).examine(image, [0, 1, 2])
     assert [(each.sequence, each.kind, each.detail, each.broken) for each in seen.findings] == [

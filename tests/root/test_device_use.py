@@ -20,7 +20,7 @@ from fslab.errors import BusyError, UnsafeError
 from fslab.storage import blank, guard, shared
 from fslab.store.store import Store
 from fslab.study import load
-from fslab.system import loops, sysfs
+from fslab.system import loop_devices, sysfs
 
 Make = Callable[[], Path]
 Stable = Callable[[Path], str]
@@ -90,7 +90,7 @@ def parted(tmp_path: Path, shell: Any) -> Iterator[Path]:
     finally:
         for number in made:
             shell("delpart", device, number)
-        loops.detach(image)
+        loop_devices.detach(image)
 
 
 class TestWriters:

@@ -14,7 +14,7 @@ import pytest
 from tests.disk_server import BINARY, SIZE, Server
 from tests.limits import LIMIT_S, ran
 
-from fslab.system import loops, mounts, proc
+from fslab.system import loop_devices, mounts, proc
 
 
 @pytest.mark.parametrize("options", [[], ["--timed"]])
@@ -51,7 +51,7 @@ def test_a_dead_server_does_not_hang_the_machine(
         writer.communicate()
     server.process.wait(60)
     assert target not in [mount.target for mount in (*mounts.mounted(), *mounts.on_dead_disks())]
-    assert not loops.attached_to(server.disk)
+    assert not loop_devices.attached_to(server.disk)
 
 
 def test_cleaning_ignores_foreign_mounts_whose_path_is_not_text(serve: Any, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_it_is_cleaned_by_a_name_with_a_link(serve: Any, tmp_path: Path) -> None
     server.attach()
     (tmp_path / "link").symlink_to(tmp_path)
     subprocess.run([BINARY, "clean", tmp_path / "link" / server.directory.name], check=True, timeout=LIMIT_S)
-    assert not loops.attached_to(server.disk)
+    assert not loop_devices.attached_to(server.disk)
     assert not server.directory.exists()
 
 

@@ -6,16 +6,16 @@ import pytest
 from tests import made
 from tests.feature_facts import check_declared
 
-from fslab.abilities import Ability
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.feature_tests import Request, run_tests
 from fslab.campaign.trial import run_trial
 from fslab.campaign.trial_loop import new_id
 from fslab.cell import Cache, TrialKey
 from fslab.features import REGISTRY, Examination, Support
-from fslab.record import Status
+from fslab.filesystem_abilities import Ability
 from fslab.storage import Workspace
 from fslab.system import kernel
+from fslab.trial_record import Status
 
 SIZE = 320 << 20
 

@@ -19,7 +19,7 @@ from fslab.campaign.trial_loop import new_id
 from fslab.errors import FslabError, UnsafeError
 from fslab.storage import StackDevice, blank, guard
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import loops, mounts
+from fslab.system import loop_devices, mounts
 
 Make = Callable[[], Path]
 Stable = Callable[[Path], str]
@@ -156,7 +156,7 @@ def test_a_disk_whose_partition_is_mounted_is_refused_even_with_wipe(
         finally:
             mounts.unmount(target)
     finally:
-        loops.detach(image)
+        loop_devices.detach(image)
 
 
 def test_a_file_system_is_refused_without_wipe(loop: Make, stable: Stable, shell: Any) -> None:

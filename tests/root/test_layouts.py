@@ -21,11 +21,11 @@ from fslab.campaign.trial import run_trial
 from fslab.campaign.trial_loop import new_id
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey
 from fslab.errors import BusyError, UnsafeError, UnsupportedError, UsageError
-from fslab.record import TrialRecord
 from fslab.storage import Workspace, blank, guard, stack
 from fslab.storage.layouts import REGISTRY, volume_name
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import files, kernel, loops, mounts, proc
+from fslab.system import files, kernel, loop_devices, mounts, proc
+from fslab.trial_record import TrialRecord
 
 MIB = 1 << 20
 DEVICE = MEDIA.get("device")
@@ -79,12 +79,14 @@ def disks(tmp_path: Path, stable: Callable[[Path], str]) -> Iterator[Disks]:
             images.append(tmp_path / f"disk {len(images)}.img")
             with images[-1].open("wb") as image:
                 image.truncate(140 * MIB)
-            paths.append(stable(Path(proc.run(loops.attach_argv(images[-1], direct=False)).stdout.strip())))
+            paths.append(
+                stable(Path(proc.run(loop_devices.attach_argv(images[-1], direct=False)).stdout.strip()))
+            )
         return paths
 
     yield make
     for image in images:
-        loops.detach(image)
+        loop_devices.detach(image)
 
 
 def crashed(wanted: StackSpec, wipe: frozenset[str], place: Path) -> None:
@@ -145,9 +147,9 @@ def test_the_journal_is_on_its_own_disk_also_under_another_name(
         blocker = workspace.images / f"fslab-blocker-{block}.img"  # the images get other devices than before
         blocker.parent.mkdir(parents=True, exist_ok=True)
         blocker.write_bytes(bytes(MIB))
-        proc.run(loops.attach_argv(blocker, direct=False))
+        proc.run(loop_devices.attach_argv(blocker, direct=False))
     for block in range(2):
-        loops.detach(workspace.images / f"fslab-blocker-{block}.img")
+        loop_devices.detach(workspace.images / f"fslab-blocker-{block}.img")
         (workspace.images / f"fslab-blocker-{block}.img").unlink()
 
 
@@ -165,13 +167,13 @@ def test_a_file_system_over_several_disks_lives_on(workspace: Workspace) -> None
     blocker = workspace.images / "fslab-blocker.img"
     blocker.parent.mkdir(parents=True, exist_ok=True)
     blocker.write_bytes(bytes(MIB))
-    proc.run(loops.attach_argv(blocker, direct=False))
+    proc.run(loop_devices.attach_argv(blocker, direct=False))
     try:
         record = run_trial(
             lasting, TrialKey(campaign=workspace.campaign, block=1, seed=1), workspace, machine={}
         )
     finally:
-        loops.detach(blocker)
+        loop_devices.detach(blocker)
         blocker.unlink()
     assert record.failure is None, record.error
     assert "mkfs" not in {command.stage for command in record.provenance.commands}

@@ -12,9 +12,9 @@ from tests.limits import LIMIT_S
 
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, TrialKey
-from fslab.record import TrialRecord
 from fslab.storage import Workspace
 from fslab.system import proc, tools
+from fslab.trial_record import TrialRecord
 
 FILESYSTEMS = ["ext4", "xfs", "btrfs"]
 iozone_is_here = pytest.mark.skipif(

@@ -13,8 +13,8 @@ from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, TrialKey
 from fslab.errors import UnsafeError
 from fslab.probes import foreign_cpu
-from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace
+from fslab.trial_record import Status, TrialRecord
 
 JOBS = """\
 [global]

@@ -13,7 +13,7 @@ from fslab.errors import UnsafeError
 from fslab.storage import Workspace, pool
 from fslab.storage.filesystems.zfs import Zfs
 from fslab.storage.layouts import LayoutPlan
-from fslab.system import loops
+from fslab.system import loop_devices
 
 
 class Recorded(Zfs):
@@ -37,7 +37,7 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
 
 
 def provided(driver: Recorded, workspace: Workspace, undo: ExitStack) -> pool.Pool | None:
-    with loops.added() as device:
+    with loop_devices.added() as device:
         return pool.provide(
             driver,
             [str(device)],

@@ -15,14 +15,14 @@ from tests.made import spec
 from fslab.campaign import prepared_states, sliced_rounds
 from fslab.campaign import trial as trials
 from fslab.campaign.prepared_states import PreparedStates, Turn
-from fslab.campaign.trial_machines import TrialMachines
+from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import ToolFailedError, UnsafeError
 from fslab.plan.model import Shared
 from fslab.plan.shared_states import groups
-from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace, images
 from fslab.storage.media import _copies
+from fslab.trial_record import Status, TrialRecord
 
 TREE = {"scale": 0.0001, "threads": 1}
 MIB = 1 << 20

@@ -16,7 +16,7 @@ from fslab.campaign.trial_loop import new_id
 from fslab.cell import Cache, Fresh, MediumSpec, StackSpec
 from fslab.errors import UnsafeError
 from fslab.storage import Workspace, stack
-from fslab.system import loops, proc
+from fslab.system import loop_devices, proc
 
 MIB = 1 << 20
 RAW: dict[str, Any] = {"filesystem": "none", "size": "32m", "cache": Cache.COLD}
@@ -92,7 +92,7 @@ def test_the_device_is_held_exclusively(workspace: Workspace) -> None:
         with pytest.raises(OSError, match="busy"):
             os.open(up.raw, os.O_RDONLY | os.O_EXCL)
         assert proc.run(["mkfs.ext4", "-q", str(up.raw)], check=False).returncode
-    assert not loops.attached_to(workspace.images / f"fslab-{workspace.campaign}-m.img")
+    assert not loop_devices.attached_to(workspace.images / f"fslab-{workspace.campaign}-m.img")
 
 
 def test_a_named_device_with_data_is_overwritten_with_wipe_only_and_left_without_signature(

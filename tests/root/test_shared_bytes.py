@@ -16,7 +16,7 @@ from fslab.plan.expand import expand
 from fslab.storage import blank, guard, shared
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study import load
-from fslab.system import loops
+from fslab.system import loop_devices
 
 Make = Callable[[], Path]
 Stable = Callable[[Path], str]
@@ -44,7 +44,7 @@ def parted(tmp_path: Path, shell: Any) -> Iterator[tuple[Path, Path, Path]]:
     finally:
         for number in made:
             shell("delpart", device, number)
-        loops.detach(image)
+        loop_devices.detach(image)
 
 
 def test_a_disk_and_its_partition_are_not_two_media(

@@ -12,9 +12,9 @@ from tests import made
 from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.sliced_rounds import run_in_slices
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey
-from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace, mount_point
 from fslab.system import mounts
+from fslab.trial_record import Status, TrialRecord
 
 READ: dict[str, Any] = {"rw": "randread", "bs": "4k", "direct": True, "size": "8m", "runtime": "1s"}
 FILES: dict[str, Any] = {

@@ -20,7 +20,7 @@ from fslab.plan.expand import expand
 from fslab.storage import StackDevice, Workspace, images, stack
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.study import load
-from fslab.system import kernel, loops, mounts, proc, sysfs
+from fslab.system import kernel, loop_devices, mounts, proc, sysfs
 
 SIZE = "320m"
 
@@ -58,7 +58,7 @@ def test_every_file_system_comes_up_and_goes(filesystem: str, medium: str, works
         up.mount()
         assert (up.work / "file").stat().st_size == 10_000
     assert mounts.at(workspace.runtime / "mnt") is None
-    assert not loops.attached_to(workspace.images / f"fslab-{workspace.campaign}-m.img")
+    assert not loop_devices.attached_to(workspace.images / f"fslab-{workspace.campaign}-m.img")
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_a_loop_device_that_falls_back_to_buffered_is_reported(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Without direct I/O requested, losetup does the same as on a backing file system that does not support it.
-    real = loops.attach_argv
+    real = loop_devices.attach_argv
     monkeypatch.setattr(
-        loops, "attach_argv", lambda image, *, direct, **how: real(image, direct=False, **how)
+        loop_devices, "attach_argv", lambda image, *, direct, **how: real(image, direct=False, **how)
     )
     with ExitStack() as undo:
         up = stack.build(spec("ext4", "loop"), workspace, undo, slot="m", make=True)
@@ -178,13 +178,13 @@ def test_a_device_that_could_not_discard_can_again_after_the_campaign(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kernel keeps the limit for the next image on the device, which need not be fslab's."""
-    used, renewed, real = set(), [], loops.renew
+    used, renewed, real = set(), [], loop_devices.renew
 
     def renew(device: Path) -> None:
         renewed.append(device)
         real(device)
 
-    monkeypatch.setattr(loops, "renew", renew)
+    monkeypatch.setattr(loop_devices, "renew", renew)
     with workspaces.opened(new_id(), frozenset()) as workspace:
         for make in (True, False):
             with ExitStack() as undo:
@@ -194,33 +194,33 @@ def test_a_device_that_could_not_discard_can_again_after_the_campaign(
         assert not renewed
     assert sorted(renewed) == sorted(used)
     (image := tmp_path / "somebody's.img").write_bytes(bytes(1 << 20))
-    with loops.added() as device:
-        attach = loops.attach_argv(image, direct=False, device=device)
+    with loop_devices.added() as device:
+        attach = loop_devices.attach_argv(image, direct=False, device=device)
         proc.run(attach)
-        loops.forbid_discard(device)
-        loops.detach(image)
+        loop_devices.forbid_discard(device)
+        loop_devices.detach(image)
         real(device)
         proc.run(attach)
         assert sysfs.number(sysfs.block_directory(device) / "queue/discard_max_bytes")
         real(device)
-        assert loops.attached_to(image) == [device], "it is in use"
-        loops.detach(image)
+        assert loop_devices.attached_to(image) == [device], "it is in use"
+        loop_devices.detach(image)
 
 
 def test_a_device_that_another_campaign_removes_before_it_is_opened_is_not_used(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Campaigns of several users of a machine renew their devices at any time."""
-    asked, real = [], loops.free
+    asked, real = [], loop_devices.free
 
     def free() -> Path:
         asked.append(real())
         if len(asked) > 2:
             return asked[-1]
-        with loops.added() as device:
+        with loop_devices.added() as device:
             return device  # removed, when it is returned
 
-    monkeypatch.setattr(loops, "free", free)
+    monkeypatch.setattr(loop_devices, "free", free)
     with ExitStack() as undo:
         up = stack.build(spec(), workspace, undo, slot="m", make=True)
         assert up.device is not None

@@ -25,12 +25,12 @@ from fslab.cell import Cache, Cell, MediumSpec, TrialKey
 from fslab.explain.evidence import Evidence
 from fslab.explain.statements import statements_of
 from fslab.probes import REGISTRY, Target
-from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace
 from fslab.system import detached, mounts
 from fslab.tracing import available, figures
 from fslab.tracing.ebpf import DeviceSplit
 from fslab.tracing.tracer import Tracer
+from fslab.trial_record import Status, TrialRecord
 
 RING = f"fslab-test-{os.getpid()}"
 SYNCED: dict[str, Any] = {"rw": "randwrite", "bs": "4k", "fsync": 1, "size": "64m", "io_size": "2m"}

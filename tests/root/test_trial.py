@@ -12,9 +12,9 @@ from tests.limits import LIMIT_S
 
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, Fresh, MachineSpec, MediumSpec, TrialKey
-from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace
 from fslab.system import memory_limit, proc, warm_memory
+from fslab.trial_record import Status, TrialRecord
 
 FIO: dict[str, Any] = {"rw": "randwrite", "bs": "4k", "direct": True, "size": "8m", "io_size": "8m"}
 

@@ -22,10 +22,10 @@ from fslab.campaign.watch import Watch
 from fslab.cell import Cache, StackSpec, TrialKey
 from fslab.machine import facts
 from fslab.probes import SnapshotMoment, Work
-from fslab.record import Severity, Status, TrialRecord, ValidityWarning
 from fslab.storage import Workspace, stack
 from fslab.system import proc
 from fslab.system.proc import Usage
+from fslab.trial_record import Severity, Status, TrialRecord, ValidityWarning
 from fslab.validity.facts import TrialFacts, WorkFacts
 from fslab.validity.trial_warnings import trial_warnings
 from fslab.workloads import Reading

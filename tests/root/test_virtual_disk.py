@@ -22,10 +22,10 @@ from fslab.analysis import request_map
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import ToolFailedError
-from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace
 from fslab.storage.media import _disk
-from fslab.system import disk_server, loops, proc
+from fslab.system import disk_server, loop_devices, proc
+from fslab.trial_record import Status, TrialRecord
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
 
@@ -231,10 +231,10 @@ def test_a_killed_server_that_measures_a_disk_without_answers_ends(workspace: Wo
     )
     with ExitStack() as undo:
         undo.callback(other.end)
-        undo.callback(loops.detach, other.file)
+        undo.callback(loop_devices.detach, other.file)
         undo.callback(ours.end)
         undo.callback(os.kill, other.child.pid, signal.SIGCONT)
-        device = Path(proc.run(loops.attach_argv(other.file, direct=True)).stdout.strip())
+        device = Path(proc.run(loop_devices.attach_argv(other.file, direct=True)).stdout.strip())
         os.kill(other.child.pid, signal.SIGSTOP)
         asker = Thread(target=asks, args=(ours, device))
         asker.start()

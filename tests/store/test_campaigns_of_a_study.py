@@ -16,10 +16,10 @@ from fslab.cell import Cell
 from fslab.claims.model import ClaimVerdict
 from fslab.cli import app
 from fslab.plan.expand import expand
-from fslab.record import Provenance
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 from fslab.study import load
+from fslab.trial_record import Provenance
 
 NAMES = [f"w{number}" for number in range(12)]
 SOURCE = "\n".join((

@@ -15,13 +15,18 @@ from tests.store.sql import sql
 from fslab.analysis.rows import looks_of
 from fslab.campaign.observer import Observer
 from fslab.campaign.schedule import Schedule
+from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.campaign.trial_loop import TrialHistory, _CampaignRun
-from fslab.campaign.trial_machines import TrialMachines
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.claims.schema import Claim
 from fslab.errors import StoreError
 from fslab.feasibility._campaign import RefusingJournal
-from fslab.record import (
+from fslab.stopping_settings import StoppingRule
+from fslab.storage import Workspace
+from fslab.store import queries, rows, schema
+from fslab.store.campaign import Campaign, CampaignSettings, CampaignStatus, RunBudget
+from fslab.store.store import Store
+from fslab.trial_record import (
     Command,
     Provenance,
     Severity,
@@ -30,11 +35,6 @@ from fslab.record import (
     ValidityWarning,
     Value,
 )
-from fslab.stopping_settings import StoppingRule
-from fslab.storage import Workspace
-from fslab.store import queries, rows, schema
-from fslab.store.campaign import Campaign, CampaignSettings, CampaignStatus, RunBudget
-from fslab.store.store import Store
 from fslab.units import Unit
 
 STARTED = datetime(2026, 11, 20, 21, 49, 7, 123456, tzinfo=UTC)
@@ -240,7 +240,7 @@ def test_database_refuses_to_change_a_trial(store: Store, url: str, table: str, 
 
 
 def test_traced_trials_stand_apart_and_are_never_sound(store: Store) -> None:
-    from fslab.analysis.usability import is_failed, is_invalid, is_usable
+    from fslab.analysis.usable_trials import is_failed, is_invalid, is_usable
 
     store.create_campaign(campaign())
     traced = trial(status=Status.TRACED)

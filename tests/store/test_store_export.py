@@ -17,7 +17,10 @@ from tests.made import campaign, trial
 
 from fslab.cell import Cell, MediumSpec, TrialKey
 from fslab.errors import FslabError, StoreError, UsageError
-from fslab.record import (
+from fslab.store.export import PIECE, _long_rows, export, frame, read, render
+from fslab.store.export_format import Format
+from fslab.store.store import Store
+from fslab.trial_record import (
     Command,
     Provenance,
     Severity,
@@ -25,9 +28,6 @@ from fslab.record import (
     ValidityWarning,
     Value,
 )
-from fslab.store.export import PIECE, _long_rows, export, frame, read, render
-from fslab.store.export_format import Format
-from fslab.store.store import Store
 from fslab.units import Unit
 
 STARTED = datetime(2026, 11, 20, 21, 49, 7, tzinfo=UTC)

@@ -15,9 +15,9 @@ from tests.limits import LIMIT_S, wait_for
 from tests.unit.claimed import cell, trials
 
 from fslab.campaign.run_speed import STOOD_STILL, TOOL_BEGINS, TOOL_ENDS, RunSpeed, stood_still
-from fslab.record import TrialRecord, Value
 from fslab.system import proc, process_marks
 from fslab.system.cpu_speed import CpuSpeed
+from fslab.trial_record import TrialRecord, Value
 from fslab.units import Unit
 
 _numbers = itertools.count()

@@ -18,9 +18,9 @@ from tests.limits import LIMIT_S
 from tests.starter import Starter
 
 from fslab.cell import Cell
-from fslab.record import TrialRecord
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
+from fslab.trial_record import TrialRecord
 
 # Sets the terminal's title; a C1 control and a change of text direction; Rich's markup: a closing tag without an
 # opening one, the name of an emoji, a style.

@@ -23,10 +23,10 @@ from fslab.cell import Cell, TrialKey
 from fslab.errors import NoSpaceError, ToolTimeoutError
 from fslab.feasibility._campaign import RefusingJournal
 from fslab.plan.slicing import LEAST_SLICES
-from fslab.record import Provenance, TrialRecord
 from fslab.stopping_settings import StoppingRule
 from fslab.storage import Workspace
 from fslab.system import priority, proc
+from fslab.trial_record import Provenance, TrialRecord
 from fslab.workloads import Job
 
 WORK = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fslab import feasibility
-from fslab.abilities import Ability, Needs
 from fslab.errors import UnsupportedError
+from fslab.filesystem_abilities import Ability, Needs
 from fslab.system import syscalls
 from fslab.system.syscalls import Fallocate, Rename
 

@@ -17,9 +17,9 @@ from fslab.claims.parts import Part
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
-from fslab.record import Status, TrialRecord, Value
 from fslab.stats import estimate_model
-from fslab.stats.sequential import Looks
+from fslab.stats.interim_looks import Looks
+from fslab.trial_record import Status, TrialRecord, Value
 from fslab.units import Unit
 
 
@@ -30,7 +30,7 @@ def known_independent(monkeypatch: pytest.MonkeyPatch) -> None:
     What few blocks do to a verdict has tests of its own. Modules that are loaded when first used must have their copy
     of the constant before it is changed: they would keep the changed one for the tests that follow.
     """
-    import_module("fslab.stats.ratio_interval")
+    import_module("fslab.stats.difference_interval")
     monkeypatch.setattr(estimate_model, "INDEPENDENCE_LEAST", 4)
 
 

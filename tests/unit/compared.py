@@ -12,7 +12,7 @@ from fslab.analysis.campaign_comparison import Results, compare_results
 from fslab.analysis.campaign_comparison_model import CampaignComparison
 from fslab.analysis.matching import MatchedBy
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
-from fslab.record import Metric, Provenance, TrialRecord, Value
+from fslab.trial_record import Metric, Provenance, TrialRecord, Value
 from fslab.units import Direction, Unit
 
 BEGUN = datetime(2026, 11, 20, 21, 49, tzinfo=UTC)

@@ -9,7 +9,7 @@ from tests import made
 from fslab.cell import Cell
 from fslab.explain.evidence import Evidence
 from fslab.explain.statements import statements_of
-from fslab.record import TrialRecord, Value
+from fslab.trial_record import TrialRecord, Value
 from fslab.units import Unit
 
 MIB = 1 << 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fslab.abilities import Ability, Limits, Needs
+from fslab.filesystem_abilities import Ability, Limits, Needs
 from fslab.storage.filesystems import REGISTRY
 
 GIB = 1 << 30

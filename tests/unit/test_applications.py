@@ -20,14 +20,13 @@ import pytest
 from pydantic import ValidationError
 
 from fslab import workloads
-from fslab.abilities import Ability
 from fslab.applications import (
     REGISTRY,
     Driven,
     DriveRequest,
     SteppedApplication,
-    _driven,
     _mariadb,
+    _measured_run,
     _pgbench,
     _redis,
     _samba,
@@ -39,6 +38,7 @@ from fslab.applications.sqlite import Sqlite
 from fslab.applications.untar import Untar
 from fslab.cell import WorkloadSpec
 from fslab.errors import ToolFailedError, ToolMissingError, ToolOutputError, UsageError
+from fslab.filesystem_abilities import Ability
 from fslab.registry import Registry
 from fslab.system import mounts, overlay, tools
 from fslab.tracing import slow_operations
@@ -84,18 +84,20 @@ def test_transactions_are_logged_with_their_ends(tmp_path: Path, monkeypatch: py
     """One after the other, each ends when the next one begins. Of very many, a sample is logged."""
     latencies = array("q", [4_000_000, 1_000, 2_000_000, 6_000_000])
     ends = [10_004_000_000, 10_004_001_000, 10_006_001_000, 10_012_001_000]
-    driven = _driven.Driven(count=4, began_s=10.0, ended_s=10.1, latencies_ns=latencies, ended_ns=iter(ends))
+    driven = _measured_run.Driven(
+        count=4, began_s=10.0, ended_s=10.1, latencies_ns=latencies, ended_ns=iter(ends)
+    )
     driven.log(tmp_path / "log")
     found = list(slow_operations.logged((tmp_path / "log").read_text().splitlines()))
     assert [end for end, _ in found] == pytest.approx([end / 1e9 for end in ends])
     assert [took for _, took in found] == pytest.approx([took / 1e9 for took in latencies])
-    monkeypatch.setattr(_driven, "_MOST_LOGGED", 2)
+    monkeypatch.setattr(_measured_run, "_MOST_LOGGED", 2)
     replace(driven, ended_ns=ends).log(tmp_path / "log")
     assert len((tmp_path / "log").read_text().splitlines()) == 2
 
 
 def test_the_loop_knows_when_each_transaction_ended(tmp_path: Path) -> None:
-    driven = _driven.repeated(request(tmp_path, "maildir", transactions=5), lambda _: None)
+    driven = _measured_run.repeated(request(tmp_path, "maildir", transactions=5), lambda _: None)
     ends = list(driven.ended_ns)
     assert len(ends) == 5
     assert ends == sorted(ends)
@@ -170,9 +172,9 @@ def test_rows_that_mariadb_has_lost_are_found(tmp_path: Path, monkeypatch: pytes
 
 def test_a_percentile_needs_a_value_above_it() -> None:
     hundred = list(range(1, 101))
-    assert [_driven.percentile(hundred, each) for each in (50, 95, 99)] == [50, 95, 99]
-    assert _driven.percentile(hundred[:20], 95) == 19
-    assert [_driven.percentile(hundred[:count], 95) for count in (0, 1, 19)] == [None] * 3
+    assert [_measured_run.percentile(hundred, each) for each in (50, 95, 99)] == [50, 95, 99]
+    assert _measured_run.percentile(hundred[:20], 95) == 19
+    assert [_measured_run.percentile(hundred[:count], 95) for count in (0, 1, 19)] == [None] * 3
 
 
 class LossyMaildir(maildir.Maildir):
@@ -531,11 +533,11 @@ Percentiles: P50: 445.84 P75: 774.00 P99: 9036.50 P99.9: 15603.20 P99.99: 18686.
 
 def test_the_histogram_of_db_bench() -> None:
     latencies = sorted(rocksdb._latencies_ns(DB_BENCH))
-    assert [_driven.percentile(latencies, each) for each in (50, 75)] == [1498, 1998]
+    assert [_measured_run.percentile(latencies, each) for each in (50, 75)] == [1498, 1998]
     assert (len(latencies), latencies[-1]) == (400, 169_700)
     many = list(rocksdb._latencies_ns(DB_BENCH.replace("00  ", "00000  ")))
     assert len(many) == rocksdb._SAMPLE
-    assert _driven.percentile(many, 50) == pytest.approx(1500, abs=1)
+    assert _measured_run.percentile(many, 50) == pytest.approx(1500, abs=1)
     assert list(rocksdb._latencies_ns("")) == []
 
 

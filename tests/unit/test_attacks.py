@@ -26,7 +26,7 @@ from fslab.storage.media import REGISTRY as MEDIA
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 from fslab.study import load
-from fslab.system import files, loops, paths, proc
+from fslab.system import files, loop_devices, paths, proc
 from fslab.workloads import REGISTRY as WORKLOADS
 from fslab.workloads import Job
 
@@ -162,9 +162,9 @@ def test_a_loop_device_that_got_another_image_meanwhile_stays(
     # The device has our image when it is found, and another one once it is open.
     answers = iter([[device], [], [], []])
     started: list[list[str]] = []
-    monkeypatch.setattr(loops, "attached_to", lambda _: next(answers))
+    monkeypatch.setattr(loop_devices, "attached_to", lambda _: next(answers))
     monkeypatch.setattr(proc, "run", lambda argv, **_: started.append(argv))
-    loops.detach(image)
+    loop_devices.detach(image)
     assert not started
 
 

@@ -16,7 +16,7 @@ from fslab.campaign.journal import CampaignJournal, JournalEntry, is_running, le
 from fslab.campaign.trial_loop import TrialHistory, new_id
 from fslab.cell import Cell
 from fslab.errors import BusyError
-from fslab.record import Status, TrialRecord
+from fslab.trial_record import Status, TrialRecord
 
 
 def cell(name: str = "w") -> Cell:

@@ -27,11 +27,11 @@ from fslab.claims.model import BELOW, ClaimVerdict, OpenReason
 from fslab.claims.parts import within
 from fslab.claims.trials import Trials
 from fslab.claims.verdict import common, from_edge, of_claim
-from fslab.record import Provenance
 from fslab.stats.estimate_model import CORRELATED, ComparisonMethod, RatioEstimate
-from fslab.stats.goal import Goal, is_settled
+from fslab.stats.interim_looks import Looks, compare_at_look
 from fslab.stats.interval import Interval
-from fslab.stats.sequential import Looks, compare_at_look
+from fslab.stats.stopping_rule import Goal, is_settled
+from fslab.trial_record import Provenance
 
 __all__ = ["known_independent"]
 independent = pytest.mark.usefixtures("known_independent")

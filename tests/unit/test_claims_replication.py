@@ -12,7 +12,7 @@ from tests.unit.claimed import cell, claim, noisy, steady, trials
 from tests.unit.test_claims_terminal import EXT4, XFS, made
 
 from fslab.analysis.cost import measured_share, wall_s
-from fslab.api import explanations, situations
+from fslab.api import explanations, publication_conditions
 from fslab.claims import replication, replication_table
 from fslab.claims.build import judged
 from fslab.claims.claim_words import summary
@@ -25,9 +25,9 @@ from fslab.claims.trials import Trials
 from fslab.explain.statement import Certainty, Explanation
 from fslab.machine import facts
 from fslab.plan.expand import expand
-from fslab.record import Command, Provenance, Status, TrialRecord
 from fslab.store.campaign import Campaign
 from fslab.study.load import load_text
+from fslab.trial_record import Command, Provenance, Status, TrialRecord
 
 
 def page(**more: object) -> replication.ReplicationPage:
@@ -144,7 +144,7 @@ def test_the_conditions_are_those_of_trials_that_ran() -> None:
     study = study.model_copy(update={"published": Published(conditions=theirs)})
 
     def near(records: list[TrialRecord], made: Campaign) -> tuple[Condition, ...]:
-        return situations.conditions(made, records, study)
+        return publication_conditions.conditions(made, records, study)
 
     def here(records: list[TrialRecord], scale: float = 0.5) -> dict[str, str]:
         made = campaign.with_settings(scale=scale)
@@ -166,15 +166,17 @@ def test_a_plan_tells_how_near_the_machine_is_to_the_publication() -> None:
     guest, host = (
         load_text(each, "s.yaml") for each in (text, text.replace("on: uml, guest_memory: 512m, ", ""))
     )
-    near = situations.planned(guest, expand(guest))
+    near = publication_conditions.planned(guest, expand(guest))
     assert [(one.name, one.here, one.near) for one in near] == [
         ("processors", "1", True),
         ("memory", "512 MiB", True),
         ("amounts", "all", True),
     ]
-    assert situations.near_words(near[:1]) == "beside the publication: processors 1 (there 1: near)"
-    assert situations.near_words(()) is None
-    here = {one.name: one.here for one in situations.planned(host, expand(host))}
+    assert (
+        publication_conditions.near_words(near[:1]) == "beside the publication: processors 1 (there 1: near)"
+    )
+    assert publication_conditions.near_words(()) is None
+    here = {one.name: one.here for one in publication_conditions.planned(host, expand(host))}
     assert here["processors"] == str(facts.gather()["cpus"])
 
 

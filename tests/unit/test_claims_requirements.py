@@ -20,7 +20,7 @@ from fslab.claims.requirements import REGISTRY, CellFacts, Compared, Lever
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 from fslab.claims.verdict import margin_of
-from fslab.record import Metric, Provenance, RunPart, Severity, TrialRecord, ValidityWarning
+from fslab.trial_record import Metric, Provenance, RunPart, Severity, TrialRecord, ValidityWarning
 from fslab.units import Direction, Unit
 
 __all__ = ["known_independent"]

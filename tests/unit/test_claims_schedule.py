@@ -17,9 +17,9 @@ from fslab.cell import Cell
 from fslab.claims.published import Printed
 from fslab.claims.schema import Claim
 from fslab.cli.progress import look_lines
-from fslab.record import Status, TrialRecord
 from fslab.stopping_settings import StoppingRule, Until
 from fslab.store.campaign import RunBudget
+from fslab.trial_record import Status, TrialRecord
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ("ext4", "xfs", "btrfs")

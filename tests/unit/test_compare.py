@@ -17,9 +17,9 @@ from fslab.analysis.matching import MatchedBy
 from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.rows import answers_of_row
 from fslab.answers.model import Verdict
-from fslab.record import Severity, ValidityWarning
 from fslab.report import campaign_comparison_terminal
 from fslab.stopping_settings import StoppingRule
+from fslab.trial_record import Severity, ValidityWarning
 
 
 class TestLines:

@@ -14,7 +14,7 @@ from fslab.api import comparisons
 from fslab.cell import Cache, MachineSpec, StackSpec
 from fslab.errors import UsageError
 from fslab.machine.differences import ALL
-from fslab.record import Provenance, TrialRecord
+from fslab.trial_record import Provenance, TrialRecord
 
 
 class TestPartners:

@@ -27,13 +27,13 @@ from tests.unit.test_report import (
 from fslab.analysis.standings import StandingCertainty
 from fslab.cell import Cell, MachineSpec, StackSpec, WorkloadSpec
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim
-from fslab.record import Metric, Provenance, Severity, Status, TrialRecord, ValidityWarning
 from fslab.report import cells as cells_of_tables
 from fslab.report import conclusion_terminal, paper
 from fslab.report.conclusion import Conclusion, conclude
 from fslab.report.conclusion_terminal import show
 from fslab.report.model import GuestSummary, Report
 from fslab.store.campaign import CampaignStatus
+from fslab.trial_record import Metric, Provenance, Severity, Status, TrialRecord, ValidityWarning
 from fslab.units import Direction, Unit
 
 SCREEN = 22

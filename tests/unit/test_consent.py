@@ -154,9 +154,9 @@ class TestEveryDoor:
             in {"run_trial", "TrialMachines", "boot"}
         }
         assert callers == {
-            ("campaign/trial_loop.py", "TrialMachines"), ("campaign/trial_machines.py", "run_trial"),
+            ("campaign/trial_loop.py", "TrialMachines"), ("campaign/trial_dispatch.py", "run_trial"),
             ("campaign/traced.py", "run_trial"), ("campaign/guest_main.py", "run_trial"),
-            ("campaign/trial_machines.py", "boot"), ("campaign/journal.py", "boot"),  # the id of the machine's boot
+            ("campaign/trial_dispatch.py", "boot"), ("campaign/journal.py", "boot"),  # the id of the machine's boot
             ("api/feature_tests.py", "TrialMachines"),  # what the user typed, and no study
         }  # fmt: skip
 

@@ -15,7 +15,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fslab.crash import bounded, contents, interrupted_recovery, operations, oracle, sequences, sources
+from fslab.crash import (
+    bounded_sequences,
+    contents,
+    interrupted_recovery,
+    operations,
+    oracle,
+    sequences,
+    sources,
+)
 from fslab.crash.contents import BLOCK_BYTES, PARTS, Place
 from fslab.crash.findings import Kind
 from fslab.crash.history import History
@@ -27,11 +35,11 @@ from fslab.crash.steps import Sequence
 from fslab.crash.tree import START
 from fslab.crash.trial import fewest_lost
 from fslab.errors import UsageError
-from fslab.faults import ground
+from fslab.faults import struck_files
+from fslab.storage.crash_promises import Promises
 from fslab.storage.filesystems import REGISTRY
-from fslab.storage.promises import Promises
 
-ONE, TWO = (bounded.space(length=length) for length in (1, 2))
+ONE, TWO = (bounded_sequences.space(length=length) for length in (1, 2))
 NEW = max(START.inodes) + 1  # the inode of the first new file
 
 
@@ -44,7 +52,7 @@ def promises(filesystem: str = "ext4", *options: str, journal: bool = True) -> P
 
 
 def history(*steps: str, done: int, begun: int | None = None, given: Promises | None = None) -> History:
-    sequence = bounded.parse(list(steps))
+    sequence = bounded_sequences.parse(list(steps))
     return History(
         number=0, steps=sequence, done=done, begun=done if begun is None else begun, promises=given or promises()
     )  # fmt: skip
@@ -93,9 +101,9 @@ def test_the_model_is_what_a_real_directory_has(number: int, tmp_path: Path) -> 
     check_model(steps, tmp_path)
 
 
-@pytest.mark.parametrize("number", range(len(bounded.published())))
+@pytest.mark.parametrize("number", range(len(bounded_sequences.published())))
 def test_the_model_of_published_sequences_is_what_a_real_directory_has(number: int, tmp_path: Path) -> None:
-    steps = bounded.published()[number]
+    steps = bounded_sequences.published()[number]
     if "evict inodes" in map(str, steps):
         pytest.skip("drops the caches of the machine")
     check_model(steps, tmp_path)
@@ -117,10 +125,10 @@ def check_model(steps: Sequence, tmp_path: Path) -> None:
 def test_a_sequence_is_its_text() -> None:
     chosen = [*ONE, *(TWO[number] for number in range(0, len(TWO), 97))]
     for steps in chosen:
-        assert bounded.parse(list(map(str, steps))) == steps
+        assert bounded_sequences.parse(list(map(str, steps))) == steps
     assert len({tuple(map(str, steps)) for steps in chosen}) == len(chosen) > 600
     with pytest.raises(ValueError, match="not possible"):
-        bounded.parse(["rename n over a"])
+        bounded_sequences.parse(["rename n over a"])
 
 
 def test_a_name_is_promised_by_fsync_and_not_before() -> None:
@@ -243,7 +251,7 @@ def test_msync_promises_what_was_stored() -> None:
 
 def test_an_empty_file_cannot_be_mapped() -> None:
     with pytest.raises(ValueError, match="store to a with mmap"):
-        bounded.parse(["create n", "rename n over a", "store to a with mmap"])
+        bounded_sequences.parse(["create n", "rename n over a", "store to a with mmap"])
 
 
 def test_an_extended_attribute_is_promised_by_fsync_and_not_by_fdatasync() -> None:
@@ -414,13 +422,13 @@ def test_a_journal_that_the_mount_does_not_use_promises_nothing(option: str) -> 
 def test_fsync_is_called_only_on_what_can_be_opened(steps: list[str]) -> None:
     """It would sync what a symbolic link leads to, which promises nothing of the link, or wait at a FIFO forever."""
     with pytest.raises(ValueError, match="not possible"):
-        bounded.parse(steps)
+        bounded_sequences.parse(steps)
 
 
 @pytest.mark.parametrize("alphabet", [Alphabet.ALL, Alphabet.METADATA])
 def test_each_sequence_can_be_given_by_its_words(alphabet: Alphabet) -> None:
     """Those that begin with a symlink, which are neighbours: to make all of them takes ten seconds."""
-    every = bounded.space(length=2, alphabet=alphabet)
+    every = bounded_sequences.space(length=2, alphabet=alphabet)
     order = operations.METADATA if alphabet is Alphabet.METADATA else operations.ALL
     own = next(number for number, text in enumerate(order) if text.startswith("symlink"))
     begin, end = (
@@ -429,7 +437,7 @@ def test_each_sequence_can_be_given_by_its_words(alphabet: Alphabet) -> None:
     )
     assert end - begin > 50
     for each in (every[number] for number in range(begin, end)):
-        assert bounded.parse(list(map(str, each))) == each
+        assert bounded_sequences.parse(list(map(str, each))) == each
 
 
 @pytest.mark.parametrize(
@@ -545,9 +553,9 @@ def test_a_stamp_says_what_it_is() -> None:
 
 @pytest.mark.parametrize(("length", "count"), [(2, 120), (2, 80), (3, 60), (1, 1000)])
 def test_a_sample_has_sequences_of_all_lengths_those_near_known_bugs_first(length: int, count: int) -> None:
-    sample = bounded.sampled(length, count, Random(1))
-    assert sample == bounded.sampled(length, count, Random(1))
-    assert sample != bounded.sampled(length, count, Random(2)) or count > len(ONE)
+    sample = bounded_sequences.sampled(length, count, Random(1))
+    assert sample == bounded_sequences.sampled(length, count, Random(1))
+    assert sample != bounded_sequences.sampled(length, count, Random(2)) or count > len(ONE)
     texts = [tuple(map(str, steps)) for steps in sample.sequences]
     assert len(set(texts)) == len(texts) == min(count, len(ONE) if length == 1 else count)
     told = {each: tried for each, (tried, _) in sample.lengths.items()}
@@ -557,7 +565,7 @@ def test_a_sample_has_sequences_of_all_lengths_those_near_known_bugs_first(lengt
     }
     assert sample.lengths[1][1] == len(ONE)
     assert max(told.values()) - min(told.values()) <= length
-    known = {tuple(map(str, steps)) for steps in bounded.published()}
+    known = {tuple(map(str, steps)) for steps in bounded_sequences.published()}
     assert sum(text in known for text in texts) >= min(count // 10, 10)
     near = [text for text in texts if {step for step in text if step in operations.ALL} <= operations.NEAR]
     assert len(near) > count // 4 or length == 1
@@ -605,12 +613,12 @@ def test_a_finding_names_the_text_that_makes_its_promise(
 
 
 def test_exhaustive_sequences_that_end_with_a_promise() -> None:
-    found = list(bounded.enumerated(2, Alphabet.METADATA, promising=True))
+    found = list(bounded_sequences.enumerated(2, Alphabet.METADATA, promising=True))
     texts = [[str(step) for step in steps] for steps in found]
     assert len(texts) == len({tuple(each) for each in texts})
     assert all(steps[-1].startswith(("fsync", "unlink a and fsync it")) for steps in texts)
     assert not any("write" in step for steps in texts for step in steps)
-    sample = bounded.sampled(2, 10_000, Random(2), Alphabet.METADATA, promising=True)
+    sample = bounded_sequences.sampled(2, 10_000, Random(2), Alphabet.METADATA, promising=True)
     assert found == list(sample.sequences)
     assert sum(tried for tried, _ in sample.lengths.values()) == len(found)
 
@@ -641,7 +649,7 @@ class TestSparseImages:
         interrupted_recovery._copy(image, disk)
         assert disk.read_bytes() == image.read_bytes()
         disk.write_bytes(b"y" * (8 << 20))
-        ground._restore(image, (image, disk), disk)
+        struck_files._restore(image, (image, disk), disk)
         assert disk.read_bytes() == image.read_bytes()
 
     def test_an_error_is_not_the_end_of_the_data(
@@ -654,4 +662,4 @@ class TestSparseImages:
         with pytest.raises(OSError, match="read error"):
             interrupted_recovery._copy(image, disk)
         with pytest.raises(OSError, match="read error"):
-            ground._restore(image, (image,), disk)
+            struck_files._restore(image, (image,), disk)

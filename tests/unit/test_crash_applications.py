@@ -19,8 +19,8 @@ from fslab.applications import (
     REGISTRY,
     DurableApplication,
     RecoveredData,
-    _obeyed,
     _postgresql_server,
+    _untrusted_data,
     durable,
     parse_settings,
 )
@@ -480,14 +480,14 @@ def test_redis_loads_no_log_with_other_commands(log: bytes, told: str | None, tm
     (tmp_path / "appendonlydir").mkdir()
     (tmp_path / "appendonlydir/appendonly.aof.1.incr.aof").write_bytes(log)
     manifest = tmp_path / "appendonlydir/appendonly.aof.manifest"
-    assert "manifest" in str(_obeyed.redis_problem(tmp_path)), "is missing"
+    assert "manifest" in str(_untrusted_data.redis_problem(tmp_path)), "is missing"
     manifest.write_text("file appendonly.aof.1.incr.aof seq 1 type i\n")
-    found = _obeyed.redis_problem(tmp_path)
+    found = _untrusted_data.redis_problem(tmp_path)
     assert found is None if told is None else told in str(found)
     manifest.write_text("file ../x.aof seq 1 type i\n")
-    assert "manifest" in str(_obeyed.redis_problem(tmp_path))
+    assert "manifest" in str(_untrusted_data.redis_problem(tmp_path))
     (tmp_path / "appendonly.aof").touch()
-    assert "another file" in str(_obeyed.redis_problem(tmp_path))
+    assert "another file" in str(_untrusted_data.redis_problem(tmp_path))
 
 
 def test_sqlite_deletes_no_file_that_a_journal_names(tmp_path: Path) -> None:

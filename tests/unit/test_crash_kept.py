@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fslab.api import crash
-from fslab.crash import bounded, examine, kept
+from fslab.crash import bounded_sequences, examine, kept_recordings
 from fslab.crash.judge import Positions
 from fslab.crash.recording import Recording
 from fslab.crash.sequences import Sequences
@@ -22,7 +22,7 @@ from fslab.storage.filesystems import REGISTRY
 from fslab.system import block_log
 
 HEADER = struct.pack("<8sIIQQ32x", block_log.MAGIC, 1, 64, 1 << 20, 0)
-SEQUENCES = Sequences(chosen=(bounded.parse(["write n", "fsync n"]),))
+SEQUENCES = Sequences(chosen=(bounded_sequences.parse(["write n", "fsync n"]),))
 
 
 def mark(number: int, operation: int = 4) -> bytes:
@@ -50,9 +50,9 @@ def keep(home: Path, tmp_path: Path) -> Callable[[int], str]:
     def one(number: int) -> str:
         recording = recorded(tmp_path / "made", number)
         tested = examine.subject(REGISTRY.get("ext4"), "rw", "w", recording.base)
-        identity = kept.keep(recording, tested, SEQUENCES, home)
+        identity = kept_recordings.keep(recording, tested, SEQUENCES, home)
         assert identity is not None
-        os.utime(home / identity / kept.ABOUT, (number, number))
+        os.utime(home / identity / kept_recordings.ABOUT, (number, number))
         return identity
 
     return one
@@ -61,15 +61,15 @@ def keep(home: Path, tmp_path: Path) -> Callable[[int], str]:
 def test_only_recordings_go(keep: Callable[[int], str], home: Path, tmp_path: Path) -> None:
     """Old recordings are removed, but no other files: the caller can name any directory for the recordings."""
     home.mkdir(parents=True)
-    theirs = [home / f"theirs-{number}" for number in range(kept.MOST)] + [home / "0a1b2c3d"]
+    theirs = [home / f"theirs-{number}" for number in range(kept_recordings.MOST)] + [home / "0a1b2c3d"]
     for place in theirs:
         place.mkdir()
         (place / "file").touch()
         os.utime(place, (0, 0))
     (home / "deadbeef").symlink_to(tmp_path)
     (home / "feedbeef").touch()
-    made = [keep(number) for number in range(1, kept.MOST + 3)]
-    assert kept.identities(home) == made[2:]
+    made = [keep(number) for number in range(1, kept_recordings.MOST + 3)]
+    assert kept_recordings.identities(home) == made[2:]
     assert all((place / "file").exists() for place in theirs)
     assert (home / "deadbeef").is_symlink()
     assert (home / "feedbeef").exists()
@@ -77,9 +77,9 @@ def test_only_recordings_go(keep: Callable[[int], str], home: Path, tmp_path: Pa
 
 def test_half_a_recording_is_made_again(keep: Callable[[int], str], home: Path) -> None:
     identity = keep(1)
-    (home / identity / kept.ABOUT).unlink()
+    (home / identity / kept_recordings.ABOUT).unlink()
     assert keep(1) == identity
-    assert kept.load(identity, home).source == SEQUENCES
+    assert kept_recordings.load(identity, home).source == SEQUENCES
 
 
 def test_a_recording_without_room_costs_no_trial(home: Path, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_recording_without_room_costs_no_trial(home: Path, tmp_path: Path) -> 
     home.write_text("a file is where the directory should be")
     recording = recorded(tmp_path / "made", 1)
     tested = examine.subject(REGISTRY.get("ext4"), "rw", "w", recording.base)
-    assert kept.keep(recording, tested, SEQUENCES, home) is None
+    assert kept_recordings.keep(recording, tested, SEQUENCES, home) is None
 
 
 @pytest.mark.parametrize(
@@ -105,19 +105,19 @@ def test_a_changed_recording_is_said_to_be_damaged(
     change: dict[str, Any], keep: Callable[[int], str], home: Path
 ) -> None:
     identity = keep(1)
-    about = home / identity / kept.ABOUT
+    about = home / identity / kept_recordings.ABOUT
     about.write_text(json.dumps(json.loads(about.read_text()) | change))
     with pytest.raises(StoreError, match="damaged"):
-        kept.load(identity, home)
+        kept_recordings.load(identity, home)
     assert crash.crash_recordings() == [{"id": identity, "filesystem": None, "runs": None, "first": None}]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "5", "{}", "[" * 100_000, "\0"])
 def test_any_text_about_a_recording(text: str, keep: Callable[[int], str], home: Path) -> None:
     identity = keep(1)
-    (home / identity / kept.ABOUT).write_text(text)
+    (home / identity / kept_recordings.ABOUT).write_text(text)
     with pytest.raises(StoreError, match="damaged"):
-        kept.load(identity, home)
+        kept_recordings.load(identity, home)
 
 
 @pytest.mark.parametrize("suffix", ["", ".json"])
@@ -125,10 +125,12 @@ def test_any_bytes_as_its_log(suffix: str, keep: Callable[[int], str], home: Pat
     identity = keep(1)
     (home / identity / f"fslab-disk.log{suffix}").write_bytes(b"\xff" * 200)
     with pytest.raises(StoreError, match="damaged"):
-        kept.load(identity, home)
+        kept_recordings.load(identity, home)
 
 
-@pytest.mark.parametrize("file", ["crash-base", "fslab-disk.log", "fslab-disk.log.data", kept.ABOUT])
+@pytest.mark.parametrize(
+    "file", ["crash-base", "fslab-disk.log", "fslab-disk.log.data", kept_recordings.ABOUT]
+)
 def test_a_recording_copied_from_elsewhere_shows_no_other_file(
     file: str, keep: Callable[[int], str], home: Path, tmp_path: Path
 ) -> None:
@@ -137,11 +139,13 @@ def test_a_recording_copied_from_elsewhere_shows_no_other_file(
     (place / file).rename(tmp_path / "elsewhere")
     (place / file).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreError, match=f"'{file}' is not a regular file"):
-        kept.load(place.name, home)
+        kept_recordings.load(place.name, home)
     (place / file).unlink()
     os.mkfifo(place / file)
-    with pytest.raises(StoreError, match="not a regular file" if file != kept.ABOUT else "no recording"):
-        kept.load(place.name, home)
+    with pytest.raises(
+        StoreError, match="not a regular file" if file != kept_recordings.ABOUT else "no recording"
+    ):
+        kept_recordings.load(place.name, home)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can own files of another user")
@@ -152,7 +156,7 @@ def test_root_uses_no_recording_that_another_user_can_exchange(
     identity = keep(1)
     os.chown(home / identity / file, 65534, 65534)
     with pytest.raises(StoreError, match="belongs to user 65534"):
-        kept.load(identity, home)
+        kept_recordings.load(identity, home)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +165,7 @@ def test_root_uses_no_recording_that_another_user_can_exchange(
 def test_an_id_is_no_path(identity: str, keep: Callable[[int], str], home: Path) -> None:
     keep(1)
     with pytest.raises(StoreError, match="no recording"):
-        kept.load(identity, home)
+        kept_recordings.load(identity, home)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.test_crash import promises
 
-from fslab.crash import bounded, contents, oracle
+from fslab.crash import bounded_sequences, contents, oracle
 from fslab.crash.contents import Place
 from fslab.crash.findings import Kind
 from fslab.crash.history import History
@@ -74,7 +74,7 @@ def faulty(fault: str, tree: Tree) -> dict[str, Seen]:
 
 def kinds(scenario: Scenario, filesystem: str) -> Iterator[Kind]:
     """Yield how the fault is reported at the end of its first sequence; the others are variants."""
-    past = history(bounded.parse(scenario.sequences[0].split("; ")), filesystem)
+    past = history(bounded_sequences.parse(scenario.sequences[0].split("; ")), filesystem)
     found = oracle.judge(past, faulty(FAULTS[scenario.test], past.trees[-1]))
     yield from (finding.kind for finding in found if finding.broken)
 
@@ -87,7 +87,7 @@ def history(steps: Sequence, filesystem: str) -> History:
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs"])
 def test_the_fault_of_a_published_bug_is_found(scenario: Scenario, filesystem: str) -> None:
     for text in scenario.sequences:
-        past = history(bounded.parse(text.split("; ")), filesystem)
+        past = history(bounded_sequences.parse(text.split("; ")), filesystem)
         assert list(oracle.judge(past, left(past.trees[-1]))) == [], "nothing is wrong without the fault"
     assert FAULTS[scenario.test] in ELSEWHERE or list(kinds(scenario, filesystem))
 

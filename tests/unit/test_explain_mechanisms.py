@@ -11,8 +11,8 @@ from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
 from fslab.explain.statement import Certainty
 from fslab.explain.statements import evidence_of, statements_of
-from fslab.record import Provenance, Severity, Status, ValidityWarning
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.trial_record import Provenance, Severity, Status, ValidityWarning
 
 EVERY = [
     cell(filesystem, mount, parameters)

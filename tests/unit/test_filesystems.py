@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fslab.abilities import Ability, Needs
+from fslab.filesystem_abilities import Ability, Needs
 from fslab.storage.filesystems import REGISTRY, FileSystem
 
 ALL = [name for name, driver in REGISTRY if driver.mounted]

@@ -24,11 +24,11 @@ from fslab.api import comparisons
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.cli import app
 from fslab.errors import NoSpaceError, StoreError, UsageError
-from fslab.record import Metric, Provenance, TrialRecord, Value
 from fslab.report import fleet_terminal
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.system import memory
+from fslab.trial_record import Metric, Provenance, TrialRecord, Value
 from fslab.units import Direction, Unit
 
 BEGUN = datetime(2026, 11, 1, tzinfo=UTC)

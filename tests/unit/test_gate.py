@@ -16,14 +16,14 @@ from benches.gate_rule import judged, series, share
 from tests.made import campaign
 from tests.unit.compared import BEGUN, CLAT, FACTS, around, cell, compared, trials
 
-from fslab.analysis import gate
+from fslab.analysis import regression_gate
 from fslab.cli.compare import compare, fraction
 from fslab.cli.option_groups import described
 from fslab.errors import InconclusiveError, NotComparableError, RegressionError, StoreError, UsageError
-from fslab.record import Metric, Status
 from fslab.store.export import render
 from fslab.store.export_format import Format
 from fslab.store.store import Store
+from fslab.trial_record import Metric, Status
 from fslab.units import Direction, Unit
 
 
@@ -35,7 +35,7 @@ class TestGate:
         values: int = 5,
         slower: float | None = 0.05,
         different: bool = False,
-    ) -> gate.GateVerdict:
+    ) -> regression_gate.GateVerdict:
         cells = [cell(workload=f"w{number}") for number in range(len(factors))]
         a = [trial for each in cells for trial in trials(each, around(100)[:values])]
         b = [
@@ -43,9 +43,9 @@ class TestGate:
             for each, by in zip(cells, factors, strict=True)
             for trial in trials(each, around(100 * by)[:values], "b")
         ]
-        return gate.judge(compared(a, b), slower=slower, different=different)
+        return regression_gate.judge(compared(a, b), slower=slower, different=different)
 
-    def counts(self, verdict: gate.GateVerdict) -> tuple[int, int, int]:
+    def counts(self, verdict: regression_gate.GateVerdict) -> tuple[int, int, int]:
         return len(verdict.fails), len(verdict.clear), len(verdict.unsure)
 
     def test_what_is_slower_by_the_limit_fails_and_what_rules_it_out_is_clear(self) -> None:
@@ -97,28 +97,31 @@ class TestGate:
             trials(one, [0, 0, 0, 0], metric=lost), trials(one, b, "b", lost), metrics_of=lambda _: (lost,)
         )
         assert [line.verdict for line in found.lines] == [told]
-        verdict = gate.judge(found, slower=0.05, different=False)
+        verdict = regression_gate.judge(found, slower=0.05, different=False)
         assert self.counts(verdict) == counted
         if counted == (0, 1, 0):
-            assert gate.gate_words(verdict) == "PASSED: 1 of 1 figures; no event in 1 of them"
+            assert regression_gate.gate_words(verdict) == "PASSED: 1 of 1 figures; no event in 1 of them"
 
-    def noisy(self, spread: float, *, slower: float | None, different: bool = False) -> gate.GateVerdict:
+    def noisy(
+        self, spread: float, *, slower: float | None, different: bool = False
+    ) -> regression_gate.GateVerdict:
         figures = [100 * (1 + spread * by) for by in (-1, -0.6, -0.2, 0.2, 0.6, 1)]
         one = cell(workload="noisy")
         found = compared(trials(one, figures), trials(one, figures, "b"))
-        return gate.judge(found, slower=slower, different=different)
+        return regression_gate.judge(found, slower=slower, different=different)
 
     def test_a_gate_that_would_miss_a_doubling_is_unsure_and_says_so_in_one_line(self) -> None:
         for limits in ({"slower": 0.05}, {"slower": None, "different": True}):
             verdict = self.noisy(0.6, **limits)
             assert self.counts(verdict) == (0, 0, 1)
             told = re.fullmatch(
-                r"UNSURE: 1 of 1 figures; about (\d+) trials each are needed", gate.gate_words(verdict)
+                r"UNSURE: 1 of 1 figures; about (\d+) trials each are needed",
+                regression_gate.gate_words(verdict),
             )
             assert told is not None
             assert int(told[1]) > 100
         sure = self.noisy(0.001, slower=0.05)
-        assert gate.gate_words(sure) == "PASSED: 1 of 1 figures; a slowdown of 5.0 % is ruled out"
+        assert regression_gate.gate_words(sure) == "PASSED: 1 of 1 figures; a slowdown of 5.0 % is ruled out"
         assert self.counts(self.noisy(0.001, slower=None, different=True)) == (0, 1, 0)
 
     def test_about_as_many_trials_as_it_says_are_enough(self) -> None:
@@ -128,7 +131,7 @@ class TestGate:
         figures = [100 * (1 + 0.1 * by) for by in (-1, -0.6, -0.2, 0.2, 0.6, 1)] * (few.needed // 6 + 1)
         random.Random(2).shuffle(figures)  # else they would resemble the ones before
         one = cell(workload="noisy")
-        many = gate.judge(
+        many = regression_gate.judge(
             compared(trials(one, figures), trials(one, figures, "b")), slower=0.05, different=False
         )
         assert self.counts(many) == (0, 1, 0)
@@ -145,15 +148,19 @@ class TestGate:
                 for each in trials(invalid, around(100), "b")
             ),
         ]
-        verdict = gate.judge(compared(good, b), slower=0.06, different=False)
+        verdict = regression_gate.judge(compared(good, b), slower=0.06, different=False)
         assert [line.workload for line in verdict.fails] == ["broken"]
         assert [line.workload for line in verdict.unsure] == ["invalid"]  # invalid trials are not failures
-        assert gate.failed_words(verdict) == (
+        assert regression_gate.failed_words(verdict) == (
             "1 of 3 comparisons are slower by 6.0 % or more, or failed in B: "
             "broken on ext4, write_iops: failed in B"
         )
-        assert self.counts(gate.judge(compared(b, good), slower=0.06, different=False)) == (0, 1, 2)
-        assert self.counts(gate.judge(compared(good, b), slower=None, different=True)) == (1, 1, 1)
+        assert self.counts(regression_gate.judge(compared(b, good), slower=0.06, different=False)) == (
+            0,
+            1,
+            2,
+        )
+        assert self.counts(regression_gate.judge(compared(good, b), slower=None, different=True)) == (1, 1, 1)
 
     def test_what_holds_only_if_trials_are_independent_fails_no_build(self) -> None:
         one = cell(workload="near")
@@ -163,7 +170,7 @@ class TestGate:
         assert line.answer.holds
         assert line.answer.fragile
         for limits in ({"slower": 0.05, "different": False}, {"slower": None, "different": True}):
-            verdict = gate.judge(found, **limits)
+            verdict = regression_gate.judge(found, **limits)
             assert self.counts(verdict) == (0, 0, 1)
             assert verdict.needed == 20
 
@@ -175,9 +182,9 @@ class TestGate:
     def test_latency_is_worse_when_it_is_higher(self) -> None:
         one = cell(workload="sync")
         found = compared(trials(one, around(100), metric=CLAT), trials(one, around(110), "b", metric=CLAT))
-        assert len(gate.judge(found, slower=0.05, different=False).fails) == 1
+        assert len(regression_gate.judge(found, slower=0.05, different=False).fails) == 1
         back = compared(trials(one, around(110), metric=CLAT), trials(one, around(100), "b", metric=CLAT))
-        assert len(gate.judge(back, slower=0.05, different=False).clear) == 1
+        assert len(regression_gate.judge(back, slower=0.05, different=False).clear) == 1
 
     @pytest.mark.parametrize(
         ("text", "value"), [("5%", 0.05), ("5", 0.05), ("0.5 %", 0.005), ("12.5%", 0.125)]
@@ -306,7 +313,7 @@ class TestErrorRates:
                 ]
                 for name in "ab"
             )
-            fails += bool(gate.judge(compared(a, b), slower=None, different=True).fails)
+            fails += bool(regression_gate.judge(compared(a, b), slower=None, different=True).fails)
         assert fails / runs <= 0.05 + 3 * 0.0345  # the standard error of 5 % in 40 runs
 
     def test_regressions_are_found(self) -> None:
@@ -320,5 +327,5 @@ class TestErrorRates:
         assert [each.workload for each in judged(0.5, trials=count, scatter=0.01, seed=1).fails] == ["w0"]
         assert share(0.15, trials=count, scatter=0.01, runs=100) >= 0.9
         same = (simulated(0.0, trials=count, scatter=0.02, along=0.5, seed=seed) for seed in range(300))
-        false = sum(bool(gate.judge(each, slower=None, different=True).fails) for each in same)
+        false = sum(bool(regression_gate.judge(each, slower=None, different=True).fails) for each in same)
         assert false / 300 <= 0.05 + 3 * 0.0126  # the standard error of 5 % in 300 runs

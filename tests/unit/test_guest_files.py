@@ -16,16 +16,16 @@ import pytest
 from tests.limits import LIMIT_S
 from tests.made import cell, spec, trial
 
-from fslab.campaign import trial_machines
+from fslab.campaign import trial_dispatch
 from fslab.cell import MachineSpec, TrialKey
 from fslab.errors import FailureClass, FslabError, GuestError, GuestHungError, UnsupportedError
 from fslab.feasibility import RefusingJournal
 from fslab.machine import guest as waiting
 from fslab.machine.guest import CONSOLE, Disk, Guest
 from fslab.machine.kinds.qemu import QemuGuest
-from fslab.record import Status
 from fslab.storage import Drive, Workspace, images
 from fslab.system import trees, untrusted_files
+from fslab.trial_record import Status
 
 
 class Alive:
@@ -257,27 +257,27 @@ def record(**changes: Any) -> dict[str, Any]:
 
 def test_a_record_of_another_trial_is_not_trusted(guest: tuple[Said, socket.socket]) -> None:
     made, _ = guest
-    reply = trial_machines._checked_reply(made, {"record": record(), "made": ["m"]}, CELL, KEY)
+    reply = trial_dispatch._checked_reply(made, {"record": record(), "made": ["m"]}, CELL, KEY)
     assert (reply.record.cell, reply.made, made.broken) == (CELL, frozenset({"m"}), False)
     other = KEY.model_copy(update={"campaign": "somebody else's"})
     replies: tuple[Any, ...] = ({"record": record(key=other), "made": []}, {"record": {}, "made": []}, {}, 7)
     for forged in replies:
         with pytest.raises(GuestError, match="invalid record"):
-            trial_machines._checked_reply(made, forged, CELL, KEY)
+            trial_dispatch._checked_reply(made, forged, CELL, KEY)
     assert made.broken
 
 
 def test_an_error_of_an_unknown_class_is_still_an_error() -> None:
     said = {"what": "it failed", "where": None, "hint": None, "failure": "made up"}
     with pytest.raises(FslabError, match="it failed") as raised:
-        trial_machines._value({"error": said})
+        trial_dispatch._value({"error": said})
     assert raised.value.failure in FailureClass
 
 
 def test_a_reply_that_is_none_costs_the_trial_alone() -> None:
     for reply in ({}, {"bug": 5}, {"error": "no mapping"}, {"nonsense": "x"}):
         with pytest.raises(GuestError, match="invalid reply from the guest"):
-            trial_machines._value(reply)
+            trial_dispatch._value(reply)
 
 
 def test_a_forged_bug_costs_the_trial_alone(
@@ -301,7 +301,7 @@ def test_a_forged_bug_costs_the_trial_alone(
     cell = CELL.model_copy(
         update={"stack": CELL.stack.model_copy(update={"machine": MachineSpec(type="uml")})}
     )
-    several = trial_machines.TrialMachines(
+    several = trial_dispatch.TrialMachines(
         workspace=workspace,
         machine={},
         _running={cell.stack.machine: made},
@@ -311,7 +311,7 @@ def test_a_forged_bug_costs_the_trial_alone(
     assert (record.status, record.failure) == (Status.FAILED, FailureClass.GUEST_LOST.value)
     assert record.error is not None
     assert record.error.endswith("ZeroDivisionError: forged")
-    assert len(record.error) < 2 * trial_machines.BUG_LIMIT
+    assert len(record.error) < 2 * trial_dispatch.BUG_LIMIT
     assert several.running == []
 
 

@@ -23,11 +23,11 @@ from fslab.cell import Cell, WorkloadSpec
 from fslab.cli import app
 from fslab.cli.history import history as verb
 from fslab.errors import StoreError, UsageError
-from fslab.record import Metric, Provenance, TrialRecord
 from fslab.report import changes, history_terminal
 from fslab.report.page import render
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
+from fslab.trial_record import Metric, Provenance, TrialRecord
 from fslab.units import Direction, Unit
 
 BEGUN = datetime(2026, 11, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ from tests import made
 from fslab.analysis.further_trials import InterimResult, RepeatedQuestion
 from fslab.cli.live import LiveView
 from fslab.cli.progress import look_lines, replaced_words
-from fslab.record import Status, TrialRecord
+from fslab.trial_record import Status, TrialRecord
 
 BEGUN = datetime(2026, 11, 20, tzinfo=UTC)
 CELL = made.cell("xfs", parameters={"rw": "randwrite", "bs": "4k", "size": "64m"}, name="random")

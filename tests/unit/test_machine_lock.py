@@ -25,9 +25,9 @@ from fslab.campaign.trial_loop import TrialHistory, _CampaignRun
 from fslab.cell import Cell
 from fslab.cli.live import LiveView
 from fslab.cli.progress import Lines
-from fslab.record import TrialRecord
 from fslab.storage import Workspace
 from fslab.store.campaign import CampaignStatus
+from fslab.trial_record import TrialRecord
 
 OTHER = "20260101-000000-aaaa"
 HOLD = f"""

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.compared import cell, trials
 
 from fslab.api import machine_noise
-from fslab.record import TrialRecord, Value
+from fslab.trial_record import TrialRecord, Value
 from fslab.units import Unit
 
 

@@ -17,7 +17,6 @@ from fslab.campaign.journal import CampaignJournal, is_running, leftover
 from fslab.cell import MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, NoSpaceError, StoreError
 from fslab.names import LONGEST_FILE_NAME, file_name, is_word, short_word
-from fslab.record import Severity, Status, ValidityWarning
 from fslab.report.figures import Figure, files, styles
 from fslab.store import export, rows
 from fslab.store.export import render
@@ -25,6 +24,7 @@ from fslab.store.export_format import Format
 from fslab.store.store import Store
 from fslab.study.matrix import medium_specs
 from fslab.study.model import StudyMedium
+from fslab.trial_record import Severity, Status, ValidityWarning
 
 HOSTILE = ["../ESC", "/etc/x", "a/b", "", ".", "..", ".hidden", "-rf", "a\0b", "a\nb", "a b", "x" * 129, "ä"]
 

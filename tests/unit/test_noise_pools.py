@@ -8,7 +8,7 @@ from tests.unit.claimed import cell, trials
 
 from fslab.analysis.noise_pools import CampaignNoise
 from fslab.cell import Cell, MachineSpec, MediumSpec
-from fslab.record import Severity, Status, TrialRecord, ValidityWarning
+from fslab.trial_record import Severity, Status, TrialRecord, ValidityWarning
 
 METRIC = "write_iops"
 

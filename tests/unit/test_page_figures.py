@@ -10,7 +10,6 @@ from tests.browser.campaigns import BTRFS, EXT4, XFS
 from tests.unit import compared
 
 from fslab.cell import Cell, MachineSpec, StackSpec
-from fslab.record import Metric, Provenance, Status, TrialRecord
 from fslab.report import paper
 from fslab.report.build import build
 from fslab.report.cells import one_line
@@ -19,6 +18,7 @@ from fslab.report.figures.over_time import OrderPoint
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
 from fslab.report.page import assemble, heat, method
+from fslab.trial_record import Metric, Provenance, Status, TrialRecord
 from fslab.units import Direction, Unit
 
 WORK = campaigns.workload("w")

@@ -18,7 +18,6 @@ from tests.made import trial
 from fslab.analysis.groups import groups
 from fslab.analysis.standings import StandingCertainty
 from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, WorkloadSpec
-from fslab.record import Command, Metric, Provenance, TrialRecord, Value
 from fslab.report import conclusion_terminal, paper
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
@@ -28,6 +27,7 @@ from fslab.report.model import Report
 from fslab.report.page import assemble, heat, observed, packing, render, sections, sweeps
 from fslab.report.page.packing import Packer
 from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.trial_record import Command, Metric, Provenance, TrialRecord, Value
 from fslab.units import Direction, Unit
 
 CREATED = datetime(2026, 11, 20, 21, 49, tzinfo=UTC)

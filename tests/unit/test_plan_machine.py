@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from fslab import feasibility
 from fslab.api import claims, plans
 from fslab.campaign import launch
-from fslab.claims.prospects import Foreseen, Prospect, words
+from fslab.claims.testable import Foreseen, Prospect, words
 from fslab.cli import app
 from fslab.errors import UsageError
 from fslab.machine import facts

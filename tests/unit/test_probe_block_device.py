@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.record import Severity, ValidityWarning
 from fslab.system.proc import Usage
+from fslab.trial_record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts, WorkFacts
 from fslab.validity.trial_warnings import trial_warnings
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.record import Value
 from fslab.system.proc import Usage
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 USAGE = Usage(user_s=0.0, system_s=0.0, max_rss_bytes=0, voluntary_switches=0, involuntary_switches=0)

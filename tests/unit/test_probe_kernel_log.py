@@ -11,10 +11,10 @@ import pytest
 
 from fslab.probes import ProbeFinding, SnapshotMoment, Target, Work
 from fslab.probes.kernel_log import KernelLog
-from fslab.record import Severity, ValidityWarning
 from fslab.storage.filesystems import others_in_log
 from fslab.system import kernel_log
 from fslab.system.proc import Usage
+from fslab.trial_record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts, WorkFacts
 from fslab.validity.trial_warnings import trial_warnings
 

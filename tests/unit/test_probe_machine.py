@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fslab.probes import REGISTRY, Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.record import Severity, ValidityWarning, Value
 from fslab.system.proc import Usage
+from fslab.trial_record import Severity, ValidityWarning, Value
 from fslab.units import Unit
 from fslab.validity.facts import TrialFacts, WorkFacts
 from fslab.validity.trial_warnings import trial_warnings

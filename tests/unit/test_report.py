@@ -16,7 +16,6 @@ from fslab.analysis.groups import headline_metrics
 from fslab.analysis.rows import Mark
 from fslab.analysis.standings import StandingCertainty
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
-from fslab.record import Metric, Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.report import paper
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
@@ -25,6 +24,7 @@ from fslab.report.model import Report
 from fslab.report.row_words import slices_words
 from fslab.report.terminal import show
 from fslab.store.campaign import CampaignStatus
+from fslab.trial_record import Metric, Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.units import Direction, Unit
 
 CREATED = datetime(2026, 11, 20, 21, 49, tzinfo=UTC)

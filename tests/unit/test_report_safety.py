@@ -8,11 +8,11 @@ from tests.unit.terminal import printed
 from tests.unit.test_report import BTRFS, EXT4, IOPS, RANDOM, XFS, cells, five, trial
 
 from fslab.cell import WorkloadSpec
-from fslab.record import Metric
 from fslab.report import conclusion_terminal, safety
 from fslab.report.conclusion import conclude
 from fslab.report.figures import safety as drawn
 from fslab.report.model import Report
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 
 CUTS = WorkloadSpec(name="power-cuts", tool="cuts")

@@ -14,7 +14,7 @@ from fslab.analysis.rows import Mark, RowAnswers, row_answers
 from fslab.answers.model import Verdict
 from fslab.cell import Cache, Cell, Fresh, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.report.row_words import ranking_words, row_words
-from fslab.stats.sequential import Looks
+from fslab.stats.interim_looks import Looks
 from fslab.stats.student import two_sided_quantile
 from fslab.units import Direction, Unit, listed, ratio_text
 

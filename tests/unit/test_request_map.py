@@ -9,7 +9,7 @@ import pytest
 
 from fslab.analysis import request_map
 from fslab.analysis.request_map import INTERVALS, MOST_REGIONS, Ranges, RequestMap
-from fslab.record import Value
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 MIB = 1 << 20

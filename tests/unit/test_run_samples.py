@@ -14,8 +14,8 @@ import pytest
 from fslab.campaign.run_samples import EVERY_S, Ran, RunSample, RunSamples
 from fslab.campaign.slices import Timeline
 from fslab.probes import Target
-from fslab.record import RunPart
 from fslab.system import freezer, proc, task_times
+from fslab.trial_record import RunPart
 from fslab.workloads import Reading
 
 

@@ -13,8 +13,8 @@ from fslab.analysis.groups import groups, metrics_of
 from fslab.analysis.rows import looks_of, row_answers
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, StackSpec, WorkloadSpec
-from fslab.record import Provenance, Status, TrialRecord, Value
 from fslab.stopping_settings import StoppingRule, Until
+from fslab.trial_record import Provenance, Status, TrialRecord, Value
 from fslab.units import Direction, Unit
 
 PARAMETERS = {"rw": "randwrite", "bs": "4k", "size": "64m", "runtime": "1s"}

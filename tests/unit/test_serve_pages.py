@@ -23,7 +23,6 @@ from tests.store.sql import sql
 from fslab.api import pages as making
 from fslab.campaign import liveness
 from fslab.errors import StoreLostError
-from fslab.record import Value
 from fslab.report.page import assemble
 from fslab.report.page.model import Page
 from fslab.serve import app as serving
@@ -31,6 +30,7 @@ from fslab.serve.app import Pages, application
 from fslab.serve.guard import Access
 from fslab.store.campaign import Campaign, CampaignSettings, CampaignStatus
 from fslab.store.store import Store
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 T = TypeVar("T")

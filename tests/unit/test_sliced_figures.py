@@ -8,7 +8,7 @@ import pytest
 
 from fslab.campaign.sliced_figures import thawed
 from fslab.campaign.slices import Timeline
-from fslab.record import Metric
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 from fslab.workloads import Reading
 

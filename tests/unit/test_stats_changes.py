@@ -8,7 +8,7 @@ from math import nan
 import pytest
 
 from fslab.stats import Reason
-from fslab.stats.changes import change_points, steadiness
+from fslab.stats.change_points import change_points, steadiness
 
 
 def test_a_step_is_found_where_it_is() -> None:

@@ -14,9 +14,9 @@ from fslab.answers.verdict_words import verdict_words
 from fslab.stats import Reason
 from fslab.stats.counts import compare_counts, share_limit
 from fslab.stats.estimate_model import ComparisonMethod, RatioEstimate
-from fslab.stats.goal import is_equivalent
+from fslab.stats.interim_looks import Looks
 from fslab.stats.noise_prior import CommonCorrelation
-from fslab.stats.sequential import Looks
+from fslab.stats.stopping_rule import is_equivalent
 from fslab.units import Direction, Unit
 
 

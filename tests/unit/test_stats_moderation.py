@@ -9,9 +9,9 @@ import pytest
 from scipy.special import polygamma
 
 from fslab.stats.estimate_model import ComparisonMethod
-from fslab.stats.moderation import _rounds, _trigamma_inverse, fit, moderated
+from fslab.stats.moderated_variance import _rounds, _trigamma_inverse, fit, moderated
 from fslab.stats.noise_prior import NoisePrior
-from fslab.stats.ratio_paired import compare_blocks
+from fslab.stats.paired_differences import compare_blocks
 
 PRIOR = NoisePrior(variance=1.0, freedom=10.0, most=1000.0, among=4)
 

@@ -8,10 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fslab.stats.autocorrelation import autocorrelation, of_cells, widening
+from fslab.stats.difference_interval import (
+    Floats,
+    Located,
+    asymmetric,
+    locate,
+    p_values,
+    signed_rank_interval,
+)
 from fslab.stats.estimate_model import CORRELATED
 from fslab.stats.noise_prior import CommonCorrelation
-from fslab.stats.ratio_interval import Floats, Located, asymmetric, locate, p_values, signed_rank_interval
-from fslab.stats.ratio_paired import takes_ranks
+from fslab.stats.paired_differences import takes_ranks
 
 ROUNDS = 3000
 ERROR = 3 * np.sqrt(0.05 * 0.95 / ROUNDS)  # three standard errors of a simulated 5 %

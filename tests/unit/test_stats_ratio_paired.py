@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from fslab.stats import Reason
 from fslab.stats.estimate_model import ComparisonMethod
 from fslab.stats.noise_prior import CommonCorrelation, NoisePrior
-from fslab.stats.ratio_paired import compare_blocks
-from fslab.stats.ratio_unpaired import compare_ratio
+from fslab.stats.paired_differences import compare_blocks
+from fslab.stats.unpaired_differences import compare_ratio
 
 # Student 1908 (Cushny & Peebles): hours of sleep gained by ten patients with two drugs. Mean difference -1.58,
 # t = -4.0621 on 9 degrees of freedom, p = 0.00283.

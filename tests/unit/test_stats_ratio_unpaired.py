@@ -14,8 +14,8 @@ from fslab.stats import Reason
 from fslab.stats.estimate_model import CORRELATED, ComparisonMethod, RatioEstimate
 from fslab.stats.interval import of_logarithms
 from fslab.stats.noise_prior import CommonCorrelation
-from fslab.stats.ratio_unpaired import compare_ratio, lower_tail, pairs_needed
 from fslab.stats.student import two_sided_tail
+from fslab.stats.unpaired_differences import compare_ratio, lower_tail, pairs_needed
 
 # Hollander & Wolfe 1999, table 4.1 (tritiated water through human chorioamnion), at term and at 12–26 weeks. Results in
 # the book and of R's coin::wilcox_test: difference 0.305, 95 % interval -0.15 … 0.76, exact two-sided p 0.2544

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy  # its parts are imported where they are used: all workers import this file
 
-from fslab.stats.ratio_interval import signed_rank_p
-from fslab.stats.ratio_unpaired import lower_tail
+from fslab.stats.difference_interval import signed_rank_p
 from fslab.stats.series import trend
 from fslab.stats.signed_rank import lower_tails
 from fslab.stats.student import beta_tail, two_sided_quantile
+from fslab.stats.unpaired_differences import lower_tail
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 5, 9, 30, 100, 100_000])

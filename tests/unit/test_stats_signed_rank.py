@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fslab.stats.ratio_interval import signed_rank_interval, signed_rank_p, walsh_averages
+from fslab.stats.difference_interval import signed_rank_interval, signed_rank_p, walsh_averages
 from fslab.stats.signed_rank import lower_tails, signed_rank_cut
 
 # Hollander & Wolfe 1999, table 3.1 (Hamilton depression scale before and after tranquilizer therapy). Their results:

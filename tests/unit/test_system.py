@@ -27,7 +27,7 @@ from fslab.errors import (
 from fslab.machine import facts
 from fslab.storage import guard
 from fslab.store.database_errors import translated
-from fslab.system import files, loops, mountinfo, proc, process_marks, signals, sysfs, tools
+from fslab.system import files, loop_devices, mountinfo, proc, process_marks, signals, sysfs, tools
 from fslab.system.tool_messages import one_line
 
 # Recorded on Linux 6.18, but the last line: the root file system, tmpfs at a path with a space and a backslash, btrfs
@@ -78,7 +78,7 @@ def test_loop_devices_of_an_image_and_no_others(tmp_path: Path) -> None:
         directory = tmp_path / "block" / name / "loop"
         directory.mkdir(parents=True)
         (directory / "backing_file").write_text(backing + "\n")
-    assert loops.attached_to(Path("/a/b.img"), tmp_path) == [Path("/dev/loop0"), Path("/dev/loop1")]
+    assert loop_devices.attached_to(Path("/a/b.img"), tmp_path) == [Path("/dev/loop0"), Path("/dev/loop1")]
 
 
 def test_loop_devices_of_an_image_whose_directory_has_another_name(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_loop_devices_of_an_image_whose_directory_has_another_name(tmp_path: Pat
     directory = tmp_path / "block/loop0/loop"
     directory.mkdir(parents=True)
     (directory / "backing_file").write_text(f"{tmp_path}/real/b.img\n")
-    assert loops.attached_to(tmp_path / "link/b.img", tmp_path) == [Path("/dev/loop0")]
+    assert loop_devices.attached_to(tmp_path / "link/b.img", tmp_path) == [Path("/dev/loop0")]
 
 
 def test_swaps(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from fslab import feasibility
 from fslab.campaign import machine_lock, traced, workspace
 from fslab.errors import InterruptedBySignal
 from fslab.machine import facts
-from fslab.record import Status
 from fslab.system import signals
+from fslab.trial_record import Status
 
 
 class _Store:

@@ -13,8 +13,8 @@ from fslab.campaign import disks, trial_setup
 from fslab.campaign.running_trial import RunningTrial
 from fslab.campaign.trial_loop import lost_slots
 from fslab.cell import Fresh, TrialKey
-from fslab.record import Status
 from fslab.storage import Workspace, stack
+from fslab.trial_record import Status
 
 KEPT = cell().model_copy(update={"fresh": Fresh.CELL})
 

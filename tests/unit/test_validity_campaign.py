@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from fslab.record import Severity
+from fslab.trial_record import Severity
 from fslab.units import Direction
 from fslab.validity.campaign_warnings import REGISTRY, Series, campaign_warnings
 

@@ -10,7 +10,7 @@ import pytest
 
 from fslab import probes
 from fslab.campaign import run_speed, watch
-from fslab.record import Severity, ValidityWarning, Value
+from fslab.trial_record import Severity, ValidityWarning, Value
 from fslab.units import Unit
 from fslab.validity.facts import Depth, ProbeFailure, Rate, TrialFacts, WorkFacts
 from fslab.validity.trial_warnings import REGISTRY, trial_warnings

@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.read import read, read_whole
 
-from fslab.abilities import Ability
 from fslab.errors import NoSpaceError, ToolOutputError
+from fslab.filesystem_abilities import Ability
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
 
 GOLDEN = Path(__file__).parents[1] / "golden/bonnie-2.00a"

@@ -11,7 +11,7 @@ from tests.unit.read import read_whole
 from fslab.api import crash
 from fslab.campaign import tool_output
 from fslab.cell import WorkloadSpec
-from fslab.crash import bounded
+from fslab.crash import bounded_sequences
 from fslab.crash.request import REQUESTS, CrashRequest
 from fslab.crash.sequences import Sequences
 from fslab.errors import ToolOutputError, UnsupportedError, UsageError
@@ -60,7 +60,7 @@ def test_counts_and_quantiles() -> None:
 
 def test_caches_that_steps_drop_are_its_own() -> None:
     assert (reading(DOCUMENT).drops, reading({**DOCUMENT, "cache_drops": 4}).drops) == (0, 4)
-    chosen = bounded.published()
+    chosen = bounded_sequences.published()
     assert Sequences(chosen=chosen).extent()["cache_drops"] == 4
 
 

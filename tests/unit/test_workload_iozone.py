@@ -10,9 +10,9 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.read import read, read_whole
 
-from fslab.abilities import Ability
 from fslab.errors import NoSpaceError, ToolOutputError
 from fslab.feasibility import programs_of
+from fslab.filesystem_abilities import Ability
 from fslab.plan.expand import expand
 from fslab.study.load import load
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput

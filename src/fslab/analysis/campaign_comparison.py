@@ -15,16 +15,16 @@ from fslab.analysis import campaign_comparison_lines as lines
 from fslab.analysis.campaign_comparison_model import CampaignComparison, Side
 from fslab.analysis.groups import MetricsOf, all_metrics, by_cell, headline_metrics
 from fslab.analysis.matching import Matched, MatchedBy, Partners, match
-from fslab.analysis.measured import MeasuredCampaign
+from fslab.analysis.measured_campaign import MeasuredCampaign
 from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.rows import looks_of
-from fslab.analysis.usability import has_warnings, is_usable, usable_values
+from fslab.analysis.usable_trials import has_warnings, is_usable, usable_values
 from fslab.answers.ratio import COVERAGE, Looks, NoisePrior, Question, answer, read_as_counts
 from fslab.cell import Cell, WorkloadSpec
 from fslab.machine import facts
 from fslab.machine.differences import Circumstances, Difference
-from fslab.record import Metric, TrialRecord
 from fslab.stopping_settings import smallest
+from fslab.trial_record import Metric, TrialRecord
 from fslab.units import Direction, Unit
 
 

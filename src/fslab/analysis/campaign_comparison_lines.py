@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from statistics import fmean, geometric_mean
 
 from fslab.analysis.campaign_comparison_model import ComparisonLine, RatioMean, SampleSummary
-from fslab.analysis.usability import is_failed, usable_values
+from fslab.analysis.usable_trials import is_failed, usable_values
 from fslab.answers.model import Answer, Interval, Verdict
 from fslab.answers.ratio import Looks, Question, estimate
 from fslab.answers.verdict_words import verdict_words
 from fslab.cell import Cell
-from fslab.record import Metric, TrialRecord
 from fslab.stats.median import half_range, median
+from fslab.trial_record import Metric, TrialRecord
 from fslab.units import Direction, Unit, shown_size
 from fslab.workloads import traits_of
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
-from fslab.record import TrialRecord
+from fslab.trial_record import TrialRecord
 
 MEASURED = "run"
 

@@ -21,7 +21,7 @@ from fslab.answers.machines import MACHINES_LEAST, OverMachines, over_machines, 
 from fslab.answers.ratio import Question, answer, false_discoveries
 from fslab.cell import Cell, by_workload
 from fslab.machine import differences, facts
-from fslab.record import Metric
+from fslab.trial_record import Metric
 
 GROUP_LEAST = 3
 

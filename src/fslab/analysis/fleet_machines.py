@@ -7,13 +7,13 @@ from typing import Any
 
 from fslab.analysis.groups import by_cell
 from fslab.analysis.matching import PLACES
-from fslab.analysis.measured import MeasuredCampaign
-from fslab.analysis.usability import usable_values
+from fslab.analysis.measured_campaign import MeasuredCampaign
+from fslab.analysis.usable_trials import usable_values
 from fslab.cell import Cell
 from fslab.machine import differences
 from fslab.machine.fact import FactGroup
 from fslab.machine.facts import CATALOGUE
-from fslab.record import TrialRecord
+from fslab.trial_record import TrialRecord
 
 Measured = Sequence[tuple[MeasuredCampaign, Sequence[TrialRecord]]]
 # Machines with the same host name are distinguished by facts that no reboot, update or memory module changes.

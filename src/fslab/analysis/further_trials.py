@@ -15,12 +15,12 @@ from fslab.analysis.labels import stack_names
 from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.rows import answers_of_row
 from fslab.analysis.same_stacks import same_stacks
-from fslab.analysis.usability import exhausted_cells
+from fslab.analysis.usable_trials import exhausted_cells
 from fslab.answers.model import Interval
 from fslab.answers.ratio import Goal, most_forecast
 from fslab.cell import Cell
-from fslab.record import TrialRecord
 from fslab.stopping_settings import StoppingRule, Until
+from fslab.trial_record import TrialRecord
 from fslab.units import Direction, Unit
 
 

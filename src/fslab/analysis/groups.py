@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from fslab.analysis import labels
-from fslab.analysis.usability import usable_values
+from fslab.analysis.usable_trials import usable_values
 from fslab.cell import Cell, StackSpec, WorkloadSpec, by_workload
-from fslab.record import Metric, TrialRecord
+from fslab.trial_record import Metric, TrialRecord
 from fslab.units import Direction
 from fslab.workloads import parsed_if_known
 

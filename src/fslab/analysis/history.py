@@ -17,16 +17,16 @@ from fslab.analysis.campaign_comparison import (
 )
 from fslab.analysis.groups import MetricsOf, by_cell, headline_metrics
 from fslab.analysis.history_model import History, HistoryPoint, HistorySeries, HistoryStep, LevelChange
-from fslab.analysis.measured import MeasuredCampaign
-from fslab.analysis.usability import usable_values
+from fslab.analysis.measured_campaign import MeasuredCampaign
+from fslab.analysis.usable_trials import usable_values
 from fslab.answers.ratio import Question, answer
 from fslab.answers.verdict_words import change_words
 from fslab.cell import Cell
 from fslab.machine import facts
 from fslab.machine.differences import Difference
-from fslab.record import Metric, TrialRecord
-from fslab.stats.changes import change_points
+from fslab.stats.change_points import change_points
 from fslab.stats.median import median_interval
+from fslab.trial_record import Metric, TrialRecord
 
 MEDIAN_COVERAGE = 0.9
 ALPHA = 0.01

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from math import log
 
 from fslab.analysis.groups import Group, headline_metrics
-from fslab.analysis.usability import usable_value
+from fslab.analysis.usable_trials import usable_value
 from fslab.answers.ratio import CommonCorrelation, NoisePrior, fit_correlation, fit_noise, of_two_campaigns
 from fslab.cell import Cell
-from fslab.record import TrialRecord
+from fslab.trial_record import TrialRecord
 
 # A file system in a workload with so many cells has an estimate of its own; else the workload with so many; the smaller
 # workloads share one per machine and medium.

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from fslab import texts
 from fslab.cell import Frozen
-from fslab.record import Value
+from fslab.trial_record import Value
 from fslab.units import LARGEST_BYTES, LONGEST_S, Unit
 
 if TYPE_CHECKING:

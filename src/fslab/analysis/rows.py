@@ -16,9 +16,9 @@ from fslab.analysis.standings import behind
 from fslab.answers.model import Answer, Verdict
 from fslab.answers.ratio import COVERAGE, Goal, Looks, NoisePrior, Question, answer, read_as_counts
 from fslab.cell import Frozen, StackSpec
-from fslab.record import Metric
 from fslab.stats.ranking import rank
 from fslab.stopping_settings import MARGIN, StoppingRule
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 
 ALL_MATTER = 5

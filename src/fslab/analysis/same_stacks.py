@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fslab.analysis.groups import Sample
 from fslab.cell import Geometry, StackSpec
-from fslab.record import TrialRecord
+from fslab.trial_record import TrialRecord
 
 EFFECT = "options_in_effect"  # observed lines of a trial: equal exactly if mount options have the same effect
 CHANGED = (

@@ -12,8 +12,8 @@ from fslab.answers.ratio import Values
 from fslab.cell import Frozen
 from fslab.stats.estimate_model import PAIRS_LEAST, mostly_equal
 from fslab.stats.interval import Interval
+from fslab.stats.paired_differences import compare_blocks
 from fslab.stats.random_effects import MACHINES_LEAST, Estimate, combine
-from fslab.stats.ratio_paired import compare_blocks
 
 __all__ = ["MACHINES_LEAST", "OverMachines", "WithinMachine", "over_machines", "within_machine"]
 

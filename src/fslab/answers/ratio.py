@@ -17,7 +17,12 @@ from fslab.stats.estimate_model import (
     invalid_samples,
     no_ratio,
 )
-from fslab.stats.goal import (
+from fslab.stats.interim_looks import Looks, compare_at_look
+from fslab.stats.median import estimate_median, median
+from fslab.stats.multiple_testing import benjamini_hochberg, holm, most_true
+from fslab.stats.noise_prior import CommonCorrelation, NoisePrior, of_two_campaigns
+from fslab.stats.paired_differences import compare_blocks, in_order
+from fslab.stats.stopping_rule import (
     Goal,
     further_blocks,
     is_equivalent,
@@ -26,12 +31,7 @@ from fslab.stats.goal import (
     size_for,
     trials_to_detect,
 )
-from fslab.stats.median import estimate_median, median
-from fslab.stats.multiple_testing import benjamini_hochberg, holm, most_true
-from fslab.stats.noise_prior import CommonCorrelation, NoisePrior, of_two_campaigns
-from fslab.stats.ratio_paired import compare_blocks, in_order
-from fslab.stats.ratio_unpaired import compare_ratio
-from fslab.stats.sequential import Looks, compare_at_look
+from fslab.stats.unpaired_differences import compare_ratio
 from fslab.stopping_settings import MARGIN
 from fslab.units import Direction, Unit
 
@@ -146,8 +146,8 @@ def fit_correlation(cells: Sequence[Values]) -> CommonCorrelation | None:
 
 
 def fit_noise(workloads: Sequence[Sequence[Values]]) -> NoisePrior | None:
-    """Call :func:`fslab.stats.moderation.fit`, and import numpy only now."""
-    from fslab.stats.moderation import fit  # noqa: PLC0415 - numpy
+    """Call :func:`fslab.stats.moderated_variance.fit`, and import numpy only now."""
+    from fslab.stats.moderated_variance import fit  # noqa: PLC0415 - numpy
 
     return fit(workloads)
 

@@ -5,7 +5,7 @@ import statistics
 from fslab import feasibility
 from fslab.analysis.groups import by_cell, headline_metrics
 from fslab.analysis.rows import looks_of
-from fslab.analysis.usability import usable_values
+from fslab.analysis.usable_trials import usable_values
 from fslab.campaign import launch
 from fslab.campaign.consent import Consent
 from fslab.campaign.observer import Observer
@@ -14,10 +14,10 @@ from fslab.explain import ablation as plans
 from fslab.explain.attribution import Attribution
 from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
-from fslab.record import Metric
 from fslab.stopping_settings import StoppingRule
 from fslab.store.campaign import Ablation, Campaign, CampaignSettings
 from fslab.store.store import Store
+from fslab.trial_record import Metric
 from fslab.units import Direction
 
 

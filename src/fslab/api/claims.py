@@ -8,11 +8,11 @@ from typing import Any
 
 from fslab.analysis.campaign_comparison import circumstances_of
 from fslab.analysis.rows import looks_of
-from fslab.analysis.usability import is_usable
-from fslab.api import situations
+from fslab.analysis.usable_trials import is_usable
+from fslab.api import publication_conditions
 from fslab.api.study_campaigns import is_study, naming
 from fslab.cell import MachineSpec
-from fslab.claims import build, prospects
+from fslab.claims import build, testable
 from fslab.claims.agreement import Agreement, agreement
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import Verdicts
@@ -136,7 +136,7 @@ def _judge(
         judge = judge.over([_here(each, store)[1] for each in others])
         others = others if judge.spread else ()
         ours = None if figures is None else _figures(study, name, here)
-        near = situations.conditions(campaign, judge.trials.records, study)
+        near = publication_conditions.conditions(campaign, judge.trials.records, study)
         setting = Setting(printed=ours.by_cell() if ours else {}, same_machine=same_machine(near))
     return Verdicts(
         study=study.id,
@@ -171,7 +171,7 @@ def _here(campaign: Campaign, store: Store) -> tuple[Scope, Evaluator]:
     impossible = {cell.id: why for cell in known if (why := why_not(cell))}
     if campaign.stopping.until is Until.CLAIMS:
         possible = [cell for cell in known if cell.id not in impossible]
-        left_out = prospects.excluded(campaign.settings.claims, possible, partial(_facts_of, campaign))
+        left_out = testable.excluded(campaign.settings.claims, possible, partial(_facts_of, campaign))
         tried = {record.cell.id for record in records}
         impossible |= {cell: why for cell, why in left_out.items() if cell not in tried}
     scope = Scope(cells=campaign.cells, memory_bytes=campaign.machine.get("memory_bytes"))

@@ -16,11 +16,11 @@ from fslab.errors import NoSpaceError, NotComparableError, StoreError, StoreLost
 from fslab.machine import facts
 from fslab.machine.differences import ALL
 from fslab.names import shown
-from fslab.record import TrialRecord
 from fslab.store import export
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.study import shipped
+from fslab.trial_record import TrialRecord
 from fslab.units import first_of
 
 log = logging.getLogger("fslab.api")

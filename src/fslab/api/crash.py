@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fslab import applications, texts
-from fslab.crash import bounded, examine, judge, kept, recording, recovery, states, trial
+from fslab.crash import bounded_sequences, examine, judge, kept_recordings, recording, recovery, states, trial
 from fslab.crash.application_runs import Runs
 from fslab.crash.findings import Finding
 from fslab.crash.operations import FORMS
@@ -19,7 +19,7 @@ from fslab.crash.sources import Source
 from fslab.crash.steps import Sequence, Sync
 from fslab.errors import StoreError, UsageError
 from fslab.faults import REGISTRY as FAULTS
-from fslab.faults import ground
+from fslab.faults import struck_files
 from fslab.faults import trial as fault_trial
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import mounts, path_owners, paths, tools
@@ -53,7 +53,7 @@ def crash_test(request: CrashRequest) -> dict[str, Any]:
             images = examine.private(made.path, trial.IMAGES, undo, uses=keep)
             tally = trial.tally_of(recorded, tested, source, request, images)
         broken = any(finding.broken for finding in tally.findings.values())
-        identity = kept.keep(recorded, tested, source, keep) if broken else None
+        identity = kept_recordings.keep(recorded, tested, source, keep) if broken else None
     return trial.document(tally, source, kept=identity, filesystem=tested.driver.name)
 
 
@@ -76,10 +76,10 @@ def fault_test(request: FaultRequest) -> dict[str, Any]:
     """
     fault = FAULTS.get(request.fault)
     server = recording.disk_of(request.directory)
-    ground.check_log(server, request.directory)
+    struck_files.check_log(server, request.directory)
     directory, mount = _ground(request.directory)
     tested = _tested(directory, mount, Path(mount.source))
-    struck = ground.Ground(
+    struck = struck_files.Ground(
         directory=directory,
         device=mount.source,
         server=server,
@@ -140,7 +140,7 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
     if not joint:
         once, _, twice = text.partition(states.AGAIN)
     state, second = states.State.parse(once), states.State.parse(twice) if twice else None
-    found = kept.load(identity, paths.recordings())
+    found = kept_recordings.load(identity, paths.recordings())
     if os.path.lexists(image):
         raise UsageError("the image exists already", where=str(image), hint="name a new file: --output FILE")
     if not image.parent.is_dir():
@@ -186,12 +186,12 @@ def _state_again(
 def crash_recordings() -> list[dict[str, Any]]:
     """Return the kept recordings: id, file system, number of runs, and the steps of the first run. All but the id are
     None for a damaged recording."""
-    return [_recording(name) for name in sorted(kept.identities(paths.recordings()))]
+    return [_recording(name) for name in sorted(kept_recordings.identities(paths.recordings()))]
 
 
 def _recording(name: str) -> dict[str, Any]:
     try:
-        found = kept.load(name, paths.recordings())
+        found = kept_recordings.load(name, paths.recordings())
     except StoreError:
         return {"id": name, "filesystem": None, "runs": None, "first": None}
     return {
@@ -220,12 +220,12 @@ def _chosen(request: CrashRequest) -> Sequences:
     promising = request.cuts is Cuts.ENDS
     if request.skip is None and request.operations is not Alphabet.PUBLISHED:
         random = Random(request.seed)  # noqa: S311 - to be repeated
-        sample = bounded.sampled(
+        sample = bounded_sequences.sampled(
             request.length, request.runs, random, request.operations, promising=promising
         )
         return Sequences(chosen=sample.sequences, lengths=sample.lengths)
     skip = request.skip or 0
-    every = bounded.enumerated(request.length, request.operations, promising=promising)
+    every = bounded_sequences.enumerated(request.length, request.operations, promising=promising)
     found = tuple(islice(every, skip, skip + request.runs))
     if not found:
         raise UsageError(f"there are no more than {skip} sequences", where="--skip")
@@ -234,7 +234,7 @@ def _chosen(request: CrashRequest) -> Sequences:
 
 def _given(texts: tuple[str, ...]) -> tuple[Sequence, ...]:
     try:
-        return tuple(bounded.parse([step.strip() for step in text.split(";")]) for text in texts)
+        return tuple(bounded_sequences.parse([step.strip() for step in text.split(";")]) for text in texts)
     except ValueError as error:
         known = ", ".join([*FORMS, *(f"{sync}{' NAME' * sync.named}" for sync in Sync)])
         raise UsageError(

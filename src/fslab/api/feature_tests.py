@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from fslab import feasibility
 from fslab.campaign import feature_tests, workspace
 from fslab.campaign.feature_tests import Request
+from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.campaign.trial_loop import new_id
-from fslab.campaign.trial_machines import TrialMachines
 from fslab.cell import MachineSpec, MediumSpec, StackSpec
 from fslab.errors import FslabError, UsageError
 from fslab.features import REGISTRY as FEATURES

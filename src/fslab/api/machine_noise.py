@@ -3,8 +3,8 @@
 from collections import deque
 
 from fslab.answers.ratio import trials_to_detect
-from fslab.record import TrialRecord
 from fslab.system import reference_loop
+from fslab.trial_record import TrialRecord
 from fslab.units import format_duration
 
 DIFFERENCE = 0.1  # the difference that the sentence refers to

@@ -12,7 +12,6 @@ from fslab.claims.model import Verdicts
 from fslab.errors import FslabError
 from fslab.explain.statement import Explanation
 from fslab.explain.statements import all_statements, evidence_of
-from fslab.record import TrialRecord
 from fslab.report import paper
 from fslab.report.build import build
 from fslab.report.figures import files
@@ -23,6 +22,7 @@ from fslab.report.page.render import LivePage
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.system import paths
+from fslab.trial_record import TrialRecord
 
 MOST = 40  # statements on a page: those with the most weight
 

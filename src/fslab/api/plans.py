@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fslab import feasibility
-from fslab.api import machine_noise, situations
+from fslab.api import machine_noise, publication_conditions
 from fslab.campaign import schedule
-from fslab.claims import prospects
+from fslab.claims import testable
 from fslab.errors import UsageError
-from fslab.machine.surroundings import here, planned_for
+from fslab.machine.planned_machine import here, planned_for
 from fslab.plan.model import Plan
 from fslab.plan.plan import make_plan, without
 from fslab.study.model import Study
@@ -54,17 +54,17 @@ def claims_lines(study: Study, made: Plan) -> list[str]:
     """
     about = schedule.claimed_cells(study, made.measured, here().memory_bytes())
     foreseen = claims_foreseen(study, made)
-    can = [f"claims: {prospects.words(foreseen)}"] if foreseen else []
+    can = [f"claims: {testable.words(foreseen)}"] if foreseen else []
     if not about:
         return can
     told = schedule.budget_words(about, study.limit_s)
     spread = None if here().described else machine_noise.now()
     known = [] if spread is None else [machine_noise.trials_sentence(spread, schedule.block_s(about))]
-    near = situations.near_words(situations.planned(study, about))
+    near = publication_conditions.near_words(publication_conditions.planned(study, about))
     left_out = schedule.left_out_words(len(made.left_out), len(made.cells) - len(made.impossible))
     return [*can, *(line for line in (left_out, told, near) if line), *known]
 
 
-def claims_foreseen(study: Study, made: Plan) -> tuple[prospects.Foreseen, ...]:
+def claims_foreseen(study: Study, made: Plan) -> tuple[testable.Foreseen, ...]:
     """Return which of the study's claims the plan can test, and why not the others."""
-    return prospects.foresee(study.claims, made.cells, made.impossible, here().facts)
+    return testable.foresee(study.claims, made.cells, made.impossible, here().facts)

@@ -19,13 +19,13 @@ from fslab.errors import ToolMissingError
 from fslab.explain import statements
 from fslab.explain.statement import Explanation
 from fslab.machine.differences import ALL
-from fslab.record import TrialRecord, Value
 from fslab.report.build import build
 from fslab.report.conclusion import Conclusion, conclude
 from fslab.report.model import Report
 from fslab.store import export
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
+from fslab.trial_record import TrialRecord, Value
 
 if TYPE_CHECKING:
     import polars as pl

@@ -6,10 +6,10 @@ from contextlib import contextmanager, suppress
 from fslab.campaign.liveness import as_it_is
 from fslab.errors import NotStoredError, StoreError, UsageError, nearest
 from fslab.names import study_id
-from fslab.record import TrialRecord
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.study import shipped
+from fslab.trial_record import TrialRecord
 
 
 def is_study(wanted: str) -> bool:

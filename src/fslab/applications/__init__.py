@@ -14,24 +14,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from fslab.abilities import Ability
-from fslab.applications._driven import Driven as Driven
-from fslab.applications._driven import DriveRequest as DriveRequest
-from fslab.applications._driven import repeated as repeated
 from fslab.applications._load import AnyLoad as AnyLoad
 from fslab.applications._load import Load as Load
 from fslab.applications._load import Populated as Populated
 from fslab.applications._load import Records as Records
 from fslab.applications._load import Settings as Settings
 from fslab.applications._load import setting as setting
+from fslab.applications._measured_run import Driven as Driven
+from fslab.applications._measured_run import DriveRequest as DriveRequest
+from fslab.applications._measured_run import repeated as repeated
 from fslab.applications._steps import Amount as Amount
 from fslab.applications._steps import DoneStep as DoneStep
 from fslab.applications._steps import StepLoad as StepLoad
 from fslab.applications._steps import Stepped as Stepped
 from fslab.applications._steps import run_program as run_program
 from fslab.errors import UsageError, nearest
+from fslab.filesystem_abilities import Ability
 from fslab.registry import Registry
-from fslab.storage.promises import EVERY_PROMISE, Promise, Promises
+from fslab.storage.crash_promises import EVERY_PROMISE, Promise, Promises
 from fslab.system import mounts
 from fslab.system.tools import Tool
 

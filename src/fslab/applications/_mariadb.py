@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.applications import _servers as servers
-from fslab.applications._driven import Driven, DriveRequest
+from fslab.applications._measured_run import Driven, DriveRequest
 from fslab.applications._servers import DamagedError
 from fslab.applications._steps import run_program
 from fslab.errors import FslabError, ToolFailedError

@@ -15,8 +15,8 @@ from pydantic import Field, model_validator
 
 from fslab import scaling
 from fslab.applications import _postgresql_server as server
-from fslab.applications._driven import Driven, DriveRequest
 from fslab.applications._load import Load, setting
+from fslab.applications._measured_run import Driven, DriveRequest
 from fslab.errors import ToolFailedError
 from fslab.units import Size, parse_size
 

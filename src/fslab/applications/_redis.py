@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.applications import _servers as servers
-from fslab.applications._driven import Driven, DriveRequest
+from fslab.applications._measured_run import Driven, DriveRequest
 from fslab.errors import FslabError, ToolFailedError
 from fslab.system import proc
 from fslab.system.tools import Tool, require

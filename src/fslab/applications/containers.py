@@ -13,10 +13,10 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from fslab import scaling
-from fslab.abilities import Ability
 from fslab.applications import Amount, DriveRequest, StepLoad, SteppedApplication
 from fslab.applications import _source_tree as trees
 from fslab.applications import _tree_programs as programs
+from fslab.filesystem_abilities import Ability
 from fslab.system import overlay
 
 _ARCHIVES, _LAYERS, _CONTAINER, _TREE = "archives", "layers", "container", "tree"

@@ -21,9 +21,9 @@ from fslab.applications import (
     repeated,
     setting,
 )
-from fslab.applications import _obeyed as obeyed
+from fslab.applications import _untrusted_data as obeyed
 from fslab.errors import ToolFailedError, UnsupportedError
-from fslab.storage.promises import Promise, Promises
+from fslab.storage.crash_promises import Promise, Promises
 from fslab.system import proc
 from fslab.system.tools import Tool, require
 

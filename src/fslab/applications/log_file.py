@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from fslab.applications import Contract, DurableApplication, Records, RecoveredData, Settings, setting
-from fslab.storage.promises import Promise, Promises
+from fslab.storage.crash_promises import Promise, Promises
 from fslab.system import mounts
 from fslab.units import parse_duration, parse_size
 

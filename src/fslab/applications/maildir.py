@@ -27,7 +27,7 @@ from fslab.applications import (
     repeated,
     setting,
 )
-from fslab.storage.promises import Promise, Promises
+from fslab.storage.crash_promises import Promise, Promises
 from fslab.system import mounts
 
 BOX = "box"

@@ -28,7 +28,7 @@ from fslab.applications import (
 from fslab.applications import _mariadb as server
 from fslab.applications import _servers as servers
 from fslab.applications._servers import DamagedError
-from fslab.storage.promises import Promise, Promises
+from fslab.storage.crash_promises import Promise, Promises
 from fslab.units import SomeSize, parse_size
 
 _DOCS = "InnoDB System Variables"

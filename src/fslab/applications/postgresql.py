@@ -16,7 +16,7 @@ from fslab.applications import Contract, Driven, DriveRequest, DurableApplicatio
 from fslab.applications import _pgbench as pgbench
 from fslab.applications import _postgresql_server as server
 from fslab.applications._servers import DamagedError
-from fslab.storage.promises import Promise, Promises
+from fslab.storage.crash_promises import Promise, Promises
 
 CHECKPOINT_EVERY = 4
 _DOCS = "runtime-config-wal"

@@ -28,7 +28,7 @@ from fslab.applications import (
     Settings,
     setting,
 )
-from fslab.storage.promises import Promise, Promises
+from fslab.storage.crash_promises import Promise, Promises
 from fslab.units import SomeSize
 
 FILE = "store"  # the numbers of a store: nothing else tells ``look`` what is kept

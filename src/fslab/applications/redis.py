@@ -23,11 +23,11 @@ from fslab.applications import (
     Settings,
     setting,
 )
-from fslab.applications import _obeyed as obeyed
 from fslab.applications import _redis as server
 from fslab.applications import _servers as servers
+from fslab.applications import _untrusted_data as obeyed
 from fslab.applications._servers import DamagedError
-from fslab.storage.promises import Promise, Promises
+from fslab.storage.crash_promises import Promise, Promises
 
 _DOCS = "redis.io, Redis persistence"
 _AROUND_BYTES = 80  # of a command in the log

@@ -28,7 +28,7 @@ from fslab.applications import (
 from fslab.applications import _samba as server
 from fslab.applications._servers import own_directory
 from fslab.errors import ToolFailedError
-from fslab.storage.promises import Promise, Promises
+from fslab.storage.crash_promises import Promise, Promises
 from fslab.units import SomeSize
 
 _FILE_BYTES = 6 << 10  # the unused part of the last block, an inode, a name, an attribute of Samba's

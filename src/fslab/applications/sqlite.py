@@ -27,7 +27,7 @@ from fslab.applications import (
     setting,
 )
 from fslab.errors import ToolFailedError
-from fslab.storage.promises import Promise, Promises
+from fslab.storage.crash_promises import Promise, Promises
 from fslab.system import rollback_journal
 
 FILE = "database"

@@ -25,11 +25,11 @@ from fslab.applications import (
     repeated,
     setting,
 )
-from fslab.applications import _obeyed as obeyed
 from fslab.applications import _qemu as qemu
+from fslab.applications import _untrusted_data as obeyed
 from fslab.applications._image_places import MOST_BYTES, SECTOR_BYTES, Places, block_of
 from fslab.applications._servers import DamagedError
-from fslab.storage.promises import Promise, Promises
+from fslab.storage.crash_promises import Promise, Promises
 from fslab.units import SomeSize, parse_size, shown_size
 
 _FILLED_AT_ONCE = 1 << 20

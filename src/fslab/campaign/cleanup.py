@@ -18,7 +18,16 @@ from fslab.machine import tuning
 from fslab.storage import pool, signatures
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
-from fslab.system import cgroup, disk_server, loops, mounts, path_owners, process_marks, temporary, trees
+from fslab.system import (
+    cgroup,
+    disk_server,
+    loop_devices,
+    mounts,
+    path_owners,
+    process_marks,
+    temporary,
+    trees,
+)
 from fslab.tracing import ring
 
 log = logging.getLogger("fslab.undo")
@@ -204,10 +213,10 @@ def _unmount(target: str) -> None:
 
 
 def _detach(target: str) -> None:
-    devices = loops.attached_to(Path(target))
-    loops.detach(Path(target))
+    devices = loop_devices.attached_to(Path(target))
+    loop_devices.detach(Path(target))
     for device in devices:
-        loops.renew(device)
+        loop_devices.renew(device)
 
 
 def _remove_directory(target: str) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 from fslab.analysis import request_map
 from fslab.cell import Cell
-from fslab.record import Value
 from fslab.storage import Workspace
 from fslab.storage.media import Medium
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import block_log
 from fslab.tracing import SECTOR_BYTES, ondisk_layout
+from fslab.trial_record import Value
 
 VIRTUAL = "virtual_disks"
 BEGINS, ENDS = "run begins", "run ends"  # messages of a guest

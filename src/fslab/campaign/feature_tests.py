@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab import feasibility
-from fslab.campaign.trial_machines import TrialMachines
+from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import Frozen, MachineSpec, MediumSpec, StackSpec
 from fslab.errors import (
     FslabError,

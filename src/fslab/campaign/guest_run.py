@@ -12,8 +12,8 @@ from fslab.campaign.prepared_states import KEEP, Prepared
 from fslab.campaign.run_speed import STOOD_STILL, RunSpeed
 from fslab.cell import Cell
 from fslab.probes.virtual_disk import figures
-from fslab.record import TrialRecord, Value
 from fslab.storage import Workspace
+from fslab.trial_record import TrialRecord, Value
 from fslab.validity.facts import TrialFacts, WorkFacts
 from fslab.validity.trial_warnings import trial_warnings
 

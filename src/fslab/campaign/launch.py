@@ -14,10 +14,10 @@ from fslab.campaign import schedule, trial_loop
 from fslab.campaign.consent import Consent, changed_files, places
 from fslab.campaign.observer import Observer
 from fslab.cell import Cell
-from fslab.claims import prospects
+from fslab.claims import testable
 from fslab.errors import BusyError, StoreError, UnsafeError, UsageError
 from fslab.machine import facts
-from fslab.machine.surroundings import here
+from fslab.machine.planned_machine import here
 from fslab.names import study_id
 from fslab.plan.expand import expand
 from fslab.plan.plan import notices
@@ -77,9 +77,9 @@ def of_study(
     about = schedule.claimed_cells(study, measured, campaign.machine.get("memory_bytes"))
     if said := schedule.too_small(about, settings.budget_s):
         tell(said)
-    found = prospects.foresee(study.claims if about else (), cells, impossible, here().facts)
-    if any(one.prospect is not prospects.Prospect.TESTABLE for one in found):
-        tell(f"claims: {prospects.words(found)}")
+    found = testable.foresee(study.claims if about else (), cells, impossible, here().facts)
+    if any(one.prospect is not testable.Prospect.TESTABLE for one in found):
+        tell(f"claims: {testable.words(found)}")
     if said := schedule.left_out_words(len(left_out), len(possible)):
         tell(said)
     return campaign

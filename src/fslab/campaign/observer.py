@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from fslab.analysis.further_trials import InterimResult
     from fslab.cell import Cell
-    from fslab.record import TrialRecord
     from fslab.store.campaign import Campaign
+    from fslab.trial_record import TrialRecord
 
 
 class Observer:

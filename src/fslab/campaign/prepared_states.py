@@ -17,10 +17,10 @@ from fslab.errors import FslabError, ToolFailedError, UnsafeError
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.model import Shared
 from fslab.plan.shared_states import reports_of
-from fslab.record import Command, Status, TrialRecord
 from fslab.storage import Workspace
 from fslab.storage.media import Copies
 from fslab.storage.parsed_stack import parsed_stack
+from fslab.trial_record import Command, Status, TrialRecord
 
 KEEP = "prepared"  # message of a guest
 DEAREST = 1.0  # copying may take as long as making,

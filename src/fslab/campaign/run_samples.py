@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from fslab.campaign.slices import Timeline
 from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Snapshot, Target
-from fslab.record import WHOLE, RunPart
 from fslab.system import proc, task_times
+from fslab.trial_record import WHOLE, RunPart
 from fslab.workloads import Reading
 
 EVERY_S = 0.25

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Self
 
-from fslab.record import TrialRecord, Value
 from fslab.system.cpu_speed import CpuSpeed
+from fslab.trial_record import TrialRecord, Value
 from fslab.units import Unit
 
 TOOL_BEGINS, TOOL_ENDS = "tool begins", "tool ends"  # messages of a trial in a guest

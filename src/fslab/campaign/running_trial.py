@@ -22,13 +22,13 @@ from fslab.errors import (
     UnsafeError,
 )
 from fslab.feasibility import plugins_of, programs_of
-from fslab.record import Provenance, RunPart, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.storage import Workspace, in_effect
 from fslab.storage.mounted_stack import Stack
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import tools
 from fslab.system.kernel_log import KernelMessages, about
 from fslab.system.signals import Teardown
+from fslab.trial_record import Provenance, RunPart, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.validity.facts import TrialFacts
 from fslab.workloads import Reading
 

@@ -13,20 +13,20 @@ from fslab.analysis.cost import spent_s
 from fslab.analysis.further_trials import InterimAnalysis, InterimResult
 from fslab.analysis.groups import groups
 from fslab.analysis.rows import looks_of
-from fslab.analysis.usability import exhausted_cells, is_failed, is_invalid, is_usable
+from fslab.analysis.usable_trials import exhausted_cells, is_failed, is_invalid, is_usable
 from fslab.cell import Cell, by_workload
-from fslab.claims import prospects
-from fslab.claims.effort import BLOCKS_LEAST
-from fslab.claims.pending import cells_of, questions_of
+from fslab.claims import testable
 from fslab.claims.published import Printed
 from fslab.claims.schema import Claim
-from fslab.machine.surroundings import here
+from fslab.claims.trials_needed import BLOCKS_LEAST
+from fslab.claims.undecided import cells_of, questions_of
+from fslab.machine.planned_machine import here
 from fslab.plan.expand import order_block
 from fslab.plan.plan import trial_s
-from fslab.record import TrialRecord
 from fslab.stopping_settings import StoppingRule, Until
 from fslab.store.campaign import RunBudget
 from fslab.study.model import Study
+from fslab.trial_record import TrialRecord
 from fslab.units import counted, format_duration
 
 
@@ -220,7 +220,7 @@ def left_out(study: Study, cells: Sequence[Cell]) -> frozenset[str]:
     ``cells``: those that can be measured here.
     """
     return (
-        frozenset(prospects.excluded(study.claims, cells, here().facts)) if study.for_claims else frozenset()
+        frozenset(testable.excluded(study.claims, cells, here().facts)) if study.for_claims else frozenset()
     )
 
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from fslab.campaign import sliced_latencies
 from fslab.campaign.slices import Timeline
-from fslab.record import Metric
+from fslab.trial_record import Metric
 from fslab.units import Unit
 from fslab.workloads import Reading
 

@@ -30,11 +30,11 @@ from fslab.feasibility import medium_plan
 from fslab.machine import tuning
 from fslab.plan.slicing import LEAST_SLICES, leaves_work
 from fslab.probes import SnapshotMoment
-from fslab.record import TrialRecord
 from fslab.stopping_settings import StoppingRule, Until
 from fslab.storage import Workspace, images
 from fslab.system import freezer, memory, proc
 from fslab.system.signals import Teardown, shielded
+from fslab.trial_record import TrialRecord
 from fslab.units import listed
 from fslab.validity.trial_warnings.time import LEFT_MOST
 

@@ -14,11 +14,11 @@ from fslab.cell import Cell, TrialKey
 from fslab.errors import NeedsRootError, UnsupportedError
 from fslab.machine import facts
 from fslab.plan.expand import tool_seed
-from fslab.record import TrialRecord
 from fslab.storage import print_nothing
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.system import detached, signals
+from fslab.trial_record import TrialRecord
 
 
 def trace(

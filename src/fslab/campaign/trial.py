@@ -18,11 +18,11 @@ from fslab.campaign.slices import Timeline
 from fslab.campaign.trial_setup import Ready, set_up
 from fslab.campaign.watch import Watch
 from fslab.cell import Cache, Cell, TrialKey
-from fslab.machine.surroundings import limit_of
+from fslab.machine.planned_machine import limit_of
 from fslab.probes import SnapshotMoment, Work
-from fslab.record import TrialRecord, Value
 from fslab.storage import Workspace
 from fslab.system import freezer, memory_limit, proc
+from fslab.trial_record import TrialRecord, Value
 from fslab.validity.trial_warnings import trial_warnings
 from fslab.workloads import Reading
 

@@ -1,6 +1,6 @@
 """Runs a campaign: the trials of a plan, one after another. Stores each at once, and leaves nothing behind.
 
-Decides which trial is next and when to stop. Must not measure: ``trial_machines`` runs the trials.
+Decides which trial is next and when to stop. Must not measure: ``trial_dispatch`` runs the trials.
 """
 
 import secrets
@@ -14,30 +14,30 @@ from typing import Any
 
 from fslab import feasibility
 from fslab.analysis.further_trials import InterimResult
-from fslab.analysis.usability import GIVE_UP_AFTER, is_failed, is_invalid
+from fslab.analysis.usable_trials import GIVE_UP_AFTER, is_failed, is_invalid
 from fslab.campaign import machine_lock, unstored_trial
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.consent import Consent
 from fslab.campaign.observer import Observer
 from fslab.campaign.schedule import Schedule
 from fslab.campaign.sliced_rounds import longest_round_s
-from fslab.campaign.trial_machines import TrialMachines
+from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import Cell, MachineSpec, TrialKey
-from fslab.claims import prospects
+from fslab.claims import testable
 from fslab.claims.scope import Scope
 from fslab.errors import FslabError, InterruptedBySignal, StoreError, StoreLostError, UsageError
 from fslab.feasibility import Reasons
 from fslab.machine import facts
-from fslab.machine.surroundings import here
+from fslab.machine.planned_machine import here
 from fslab.plan.expand import tool_seed
 from fslab.plan.shared_states import groups
-from fslab.record import Provenance, Status, TrialRecord
 from fslab.stopping_settings import Until
 from fslab.storage import Workspace
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 from fslab.study.printed import stored_figures
 from fslab.system import signals
+from fslab.trial_record import Provenance, Status, TrialRecord
 from fslab.units import format_duration
 
 
@@ -205,7 +205,7 @@ def _untestable(
     if campaign.stopping.until is not Until.CLAIMS:
         return frozenset()
     possible = [cell for cell in campaign.cells if cell.id not in without]
-    left_out = prospects.excluded(campaign.settings.claims, possible, here().facts)
+    left_out = testable.excluded(campaign.settings.claims, possible, here().facts)
     return frozenset(left_out.keys() - {record.cell.id for record in records})
 
 

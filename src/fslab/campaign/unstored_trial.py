@@ -9,10 +9,10 @@ from pathlib import Path
 
 from fslab import texts
 from fslab.errors import StoreLostError
-from fslab.record import TrialRecord
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.system import files, paths, untrusted_files
+from fslab.trial_record import TrialRecord
 
 LIMIT_BYTES = 1 << 30
 

@@ -10,12 +10,12 @@ from fslab.campaign import tool_output
 from fslab.campaign.run_samples import Ran, RunSamples
 from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Snapshot, SnapshotMoment, Target, Work
-from fslab.record import RunPart, Value
 from fslab.storage.filesystems import others_in_log
 from fslab.storage.mounted_stack import Stack
 from fslab.system import kernel_log, proc
 from fslab.tracing import Trace, figures, slow_operations
 from fslab.tracing.tracer import Tracer
+from fslab.trial_record import RunPart, Value
 from fslab.units import Unit
 from fslab.validity.facts import ProbeFailure
 

@@ -10,7 +10,7 @@ from fslab.answers.campaigns import CampaignSpread, Weight, fit
 from fslab.cell import Cell
 from fslab.claims.parts import CellFigure
 from fslab.claims.trials import Trials
-from fslab.record import Metric
+from fslab.trial_record import Metric
 from fslab.units import Direction
 
 

@@ -22,10 +22,10 @@ from fslab.answers.ratio import (
 from fslab.claims import verdict as verdicts
 from fslab.claims.campaign_estimates import CampaignEstimates, Weights
 from fslab.claims.campaigns import spread_of, weights_by_cell
-from fslab.claims.effort import effort_of
 from fslab.claims.finding_words import answer_words
 from fslab.claims.model import DECISIVE, CampaignsBetween, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.parts import Bounds, Part, Spread
+from fslab.claims.trials_needed import effort_of
 from fslab.claims.verdict import distance_inside, firm, from_edge, tendency_of, verdict_of
 from fslab.stats import Reason
 from fslab.stats.interval import Interval

@@ -7,7 +7,7 @@ from fslab.analysis.groups import all_metrics
 from fslab.cell import WorkloadSpec
 from fslab.claims.language import Range
 from fslab.claims.parts import Bounds
-from fslab.record import Metric
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)(.*)")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import inf, log
 
 from fslab.cell import Cell
-from fslab.record import Metric
+from fslab.trial_record import Metric
 from fslab.units import Direction
 
 

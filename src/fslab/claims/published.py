@@ -20,7 +20,7 @@ from fslab.claims.schema import Published
 from fslab.claims.scope import Scope, kind, workload_is
 from fslab.claims.verdict import distance_inside
 from fslab.errors import StudyError
-from fslab.record import Metric
+from fslab.trial_record import Metric
 
 COLUMNS = ["table", "workload", "filesystem", "variant", "metric", "unit", "value"]
 PLAIN = "defaults"

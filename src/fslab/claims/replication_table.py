@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from fslab.analysis.cost import measured_share, wall_s
-from fslab.analysis.usability import has_warnings, is_impossible, is_usable
+from fslab.analysis.usable_trials import has_warnings, is_impossible, is_usable
 from fslab.cell import Frozen
 from fslab.claims.model import BELOW, FAILED, UPHELD, ClaimVerdict, Verdicts
 from fslab.claims.replication import NONE
-from fslab.record import TrialRecord
+from fslab.trial_record import TrialRecord
 from fslab.units import counted, format_duration
 
 # The rules by which verdicts are given: another number when they come to mean something else.

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from fslab.analysis.groups import by_cell, mean_s
 from fslab.analysis.noise_pools import CampaignNoise
-from fslab.analysis.usability import is_usable, usable_values
+from fslab.analysis.usable_trials import is_usable, usable_values
 from fslab.claims.parts import CellFigure
 from fslab.claims.scope import HOST
-from fslab.record import Severity, Status, TrialRecord
+from fslab.trial_record import Severity, Status, TrialRecord
 
 
 @dataclass(kw_only=True, slots=True)

@@ -13,7 +13,7 @@ from fslab.errors import (
 )
 
 if TYPE_CHECKING:
-    from fslab.analysis.gate import GateVerdict
+    from fslab.analysis.regression_gate import GateVerdict
 
 
 EPILOG = """\b
@@ -106,7 +106,7 @@ def compare(
             images, device, tools, study) or 'machine' (all of a machine but kernel and settings). Repeatable.
         force: Compare despite unlike conditions; the differences are listed above the table.
     """
-    from fslab.analysis.gate import gate_words, judge
+    from fslab.analysis.regression_gate import gate_words, judge
     from fslab.api import comparisons
 
     limit = gate.limit()
@@ -152,9 +152,9 @@ def fraction(text: str) -> float:
 
 def _exit(judged: GateVerdict, *, unsure_ok: bool) -> None:
     """Raise the error with the gate's exit code."""
-    from fslab.analysis import gate
+    from fslab.analysis import regression_gate
 
     if judged.fails:
-        raise RegressionError(gate.failed_words(judged))
+        raise RegressionError(regression_gate.failed_words(judged))
     if judged.unsure and not unsure_ok:
-        raise InconclusiveError(gate.unsure_words(judged), hint=gate.remedy(judged))
+        raise InconclusiveError(regression_gate.unsure_words(judged), hint=regression_gate.remedy(judged))

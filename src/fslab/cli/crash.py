@@ -96,7 +96,7 @@ def _paragraph(finding: dict[str, Any]) -> str:
 
 
 def _check_root() -> None:
-    from fslab.machine.surroundings import here
+    from fslab.machine.planned_machine import here
 
     if missing := here().missing_for_mounts():
         raise NeedsRootError(f"mounting crash states needs {missing}", hint="run it with sudo")

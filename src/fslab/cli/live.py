@@ -12,7 +12,7 @@ from rich.text import Text
 
 from fslab import Observer
 from fslab.cli.progress import Lines, look_lines, result_of, waiting
-from fslab.record import Status, TrialRecord
+from fslab.trial_record import Status, TrialRecord
 from fslab.units import format_duration
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fslab import Observer
 from fslab.api.machine_noise import LoopRates
 from fslab.api.results import headline_of
-from fslab.record import Status, TrialRecord
+from fslab.trial_record import Status, TrialRecord
 from fslab.units import Unit, counted, format_duration, format_value, ratio_text
 
 if TYPE_CHECKING:

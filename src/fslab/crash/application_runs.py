@@ -13,7 +13,7 @@ from typing import Any
 from fslab.applications import Contract, DurableApplication, RecoveredData, Settings, durable, parse_settings
 from fslab.crash.findings import Finding, Kind
 from fslab.crash.sources import Mark, Progress, RunVerdict, Source, directory_of
-from fslab.storage.promises import Promise, Promises
+from fslab.storage.crash_promises import Promise, Promises
 
 # What a file system says of damaged data; EUCLEAN and EBADMSG are its EFSCORRUPTED and EFSBADCRC.
 _UNREADABLE = frozenset({errno.EIO, errno.EUCLEAN, errno.EBADMSG})

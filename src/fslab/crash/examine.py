@@ -17,12 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fslab.abilities import Ability, Needs
 from fslab.crash.findings import Finding, Kind
 from fslab.crash.sources import Source, directory_of
 from fslab.errors import MountError, UnsupportedError
+from fslab.filesystem_abilities import Ability, Needs
+from fslab.storage.crash_promises import Promises
 from fslab.storage.filesystems import FileSystem, others_in_log
-from fslab.storage.promises import Promises
 from fslab.system import cache, files, kernel_log, mounts, proc, syscalls
 from fslab.system.kernel_log import WARNING, KernelMessages, belongs
 from fslab.system.signals import Teardown

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fslab.crash.contents import HOLE
 from fslab.crash.steps import Sequence, Step, Sync, trees
 from fslab.crash.tree import START, TOP, Entry, Inode, Tree
-from fslab.storage.promises import Promises
+from fslab.storage.crash_promises import Promises
 
 SETUP = 0  # the files that a sequence starts from are durable
 

@@ -18,7 +18,7 @@ from fslab.crash.findings import Finding, Kind
 from fslab.crash.history import SETUP, History
 from fslab.crash.tree import Inode, Tree
 from fslab.crash.tree import Kind as NodeKind
-from fslab.storage.promises import Promise
+from fslab.storage.crash_promises import Promise
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fslab.crash import bounded, operations, oracle
+from fslab.crash import bounded_sequences, operations, oracle
 from fslab.crash.contents import ATTRIBUTE, BLOCK_BYTES, Place, attribute, part
 from fslab.crash.history import History
 from fslab.crash.oracle import Seen
 from fslab.crash.sources import Mark, Progress, RunVerdict, Source, directory_of
 from fslab.crash.steps import Sequence, Step, Sync, trees
 from fslab.crash.tree import START
-from fslab.storage.promises import Promises
+from fslab.storage.crash_promises import Promises
 from fslab.system import mounts
 from fslab.system.files import opened
 
@@ -93,7 +93,7 @@ class Sequences(Source[dict[str, Seen]]):
     @classmethod
     def loaded(cls, stored: Mapping[str, Any]) -> Sequences:
         """Restore stored sequences. ValueError for an invalid one."""
-        return cls(chosen=tuple(bounded.parse(steps) for steps in stored["sequences"]))
+        return cls(chosen=tuple(bounded_sequences.parse(steps) for steps in stored["sequences"]))
 
 
 def contents(directory: Path, below: str = "") -> dict[str, Seen]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from fslab.crash.findings import Finding
-from fslab.storage.promises import Promises
+from fslab.storage.crash_promises import Promises
 
 Mark = Callable[[str], object]
 S = TypeVar("S")

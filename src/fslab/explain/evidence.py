@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fslab.analysis.same_stacks import CHANGED
-from fslab.analysis.usability import is_usable
+from fslab.analysis.usable_trials import is_usable
 from fslab.cell import Cell
 from fslab.explain.statement import EvidenceFigure
-from fslab.record import TrialRecord
+from fslab.trial_record import TrialRecord
 from fslab.units import Unit
 from fslab.workloads import Traits, traits_of
 

@@ -1,7 +1,7 @@
 """Faults of a disk, and the reaction of a file system to each.
 
-A fault strikes files on a mounted file system on a virtual disk. ``ground`` arms faults and reads the disk, ``trial``
-judges. ``kinds`` does not define what a file system must do.
+A fault strikes files on a mounted file system on a virtual disk. ``struck_files`` arms faults and reads the disk,
+``trial`` judges. ``kinds`` does not define what a file system must do.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fslab.registry import FunctionEntry, Registry, decorator_of
 
 if TYPE_CHECKING:
-    from fslab.faults.ground import Ground
+    from fslab.faults.struck_files import Ground
 
 FILES = 8  # number of files that a fault is tried on
 

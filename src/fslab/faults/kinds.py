@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.faults import FILES, Attempt, fault
-from fslab.faults.ground import FILE_BYTES, Ground, error_of
+from fslab.faults.struck_files import FILE_BYTES, Ground, error_of
 from fslab.system import mounts
 from fslab.system.mounts import sync
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from fslab.errors import MountError
 from fslab.faults import FILES, Attempt, Fault
-from fslab.faults.ground import LIMIT_S, Ground, error_of
+from fslab.faults.struck_files import LIMIT_S, Ground, error_of
 from fslab.system import disk_server, mounts, proc
 from fslab.system.mounts import sync
 from fslab.system.signals import Teardown

@@ -14,7 +14,7 @@ from fslab.feasibility._own_checks import refused_by_tools
 from fslab.feasibility._programs import check_plugins, programs_of
 from fslab.machine import tuning
 from fslab.machine.kinds import REGISTRY
-from fslab.machine.surroundings import here
+from fslab.machine.planned_machine import here
 from fslab.probes import REGISTRY as PROBES
 from fslab.storage import Workspace, guard, print_nothing
 from fslab.storage.media import REGISTRY as MEDIA

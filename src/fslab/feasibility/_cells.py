@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fslab.cell import Cell, StackSpec
 from fslab.errors import FslabError, UnsupportedError, UsageError
 from fslab.feasibility import _machines
-from fslab.machine.surroundings import here
+from fslab.machine.planned_machine import here
 from fslab.storage import Workspace, content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.parsed_stack import parsed_stack

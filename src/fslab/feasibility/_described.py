@@ -16,7 +16,7 @@ from fslab.feasibility._overview import programs
 from fslab.machine import facts
 from fslab.machine.description import DescribedKind, MachineDescription
 from fslab.machine.kinds import REGISTRY as MACHINES
-from fslab.machine.surroundings import here
+from fslab.machine.planned_machine import here
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.system import memory, paths

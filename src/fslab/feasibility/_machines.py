@@ -9,7 +9,7 @@ from fslab.cell import MachineSpec, MediumSpec, StackSpec
 from fslab.errors import FslabError, UnsupportedError, UsageError
 from fslab.feasibility._programs import remedies_for
 from fslab.machine.kinds import AUTO, BEST, GUEST, REGISTRY, Machine, Need
-from fslab.machine.surroundings import here
+from fslab.machine.planned_machine import here
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS

@@ -7,8 +7,8 @@ differ.
 import os
 from pathlib import Path
 
-from fslab.abilities import Ability, Needs
 from fslab.errors import UnsupportedError
+from fslab.filesystem_abilities import Ability, Needs
 from fslab.system import overlay
 
 TRY_NAME = ".fslab-try"

@@ -16,7 +16,7 @@ from fslab.machine.kinds import Machine, Need
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
-from fslab.system import kernel, loops, rights, tools
+from fslab.system import kernel, loop_devices, rights, tools
 from fslab.system.tools import Tool
 from fslab.workloads import REGISTRY as WORKLOADS
 
@@ -120,7 +120,7 @@ def of_user() -> Capability:
 
 
 def of_loops() -> Capability:
-    found = loops.CONTROL.exists()
+    found = loop_devices.CONTROL.exists()
     return Capability(
         kind="machine", name="loop", summary="loop devices for loop and ram media", available=found, versions={},
         missing=() if found else ("this kernel has no loop devices",), remedy=None if found else "modprobe loop",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fslab.cell import Cache, Cell
 from fslab.errors import ToolTimeoutError, UsageError
-from fslab.machine.surroundings import here
+from fslab.machine.planned_machine import here
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import proc, untrusted_files
 from fslab.system.temporary import TemporaryDirectory

@@ -6,7 +6,7 @@ from fslab import workloads
 from fslab.cell import Cell, StackSpec, WorkloadSpec
 from fslab.errors import PluginError
 from fslab.machine.kinds import REGISTRY as MACHINES
-from fslab.machine.surroundings import here
+from fslab.machine.planned_machine import here
 from fslab.probes import REGISTRY as PROBES
 from fslab.storage import content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS

@@ -13,7 +13,7 @@ from fslab import workloads
 from fslab.cell import Cell
 from fslab.errors import NoSpaceError
 from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY
-from fslab.machine.surroundings import here
+from fslab.machine.planned_machine import here
 from fslab.storage import Workspace, images
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan

@@ -18,7 +18,7 @@ from pathlib import Path
 import fslab
 from fslab.errors import BusyError, FslabError, StoreDeniedError, StoreError, UsageError
 from fslab.fleet.execution import Ending, Execution
-from fslab.fleet.patience import patiently
+from fslab.fleet.store_retry import patiently
 from fslab.fleet.worker_settings import WorkerSettings
 from fslab.machine import facts
 from fslab.store.fleet import FleetStore, open_store

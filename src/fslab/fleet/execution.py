@@ -20,7 +20,7 @@ from pathlib import Path
 from fslab.campaign import cleanup, journal
 from fslab.errors import BusyError, FslabError, NotStoredError, StoreError, UnsupportedError
 from fslab.fleet.measuring import MeasuringRequest
-from fslab.fleet.patience import patiently
+from fslab.fleet.store_retry import patiently
 from fslab.fleet.worker_settings import WorkerSettings
 from fslab.store.campaign import CampaignStatus
 from fslab.store.fleet import FencedError, FleetStore

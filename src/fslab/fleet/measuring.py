@@ -15,7 +15,7 @@ from fslab.campaign import cleanup, launch
 from fslab.campaign.consent import Consent
 from fslab.campaign.observer import Observer
 from fslab.cell import Frozen
-from fslab.claims.pending import cells_of
+from fslab.claims.undecided import cells_of
 from fslab.errors import FslabError, InterruptedBySignal, UsageError
 from fslab.fleet import permission
 from fslab.fleet.worker_settings import WorkerSettings

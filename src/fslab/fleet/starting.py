@@ -13,9 +13,9 @@ import fslab
 from fslab import feasibility
 from fslab.campaign import trial_loop
 from fslab.cell import Cell
-from fslab.claims.pending import cells_of, joined
+from fslab.claims.undecided import cells_of, joined
 from fslab.errors import UnsupportedError, UsageError
-from fslab.fleet.patience import patiently
+from fslab.fleet.store_retry import patiently
 from fslab.plan.expand import expand
 from fslab.store.fleet import FleetStore
 from fslab.store.fleet_values import (

@@ -6,7 +6,7 @@ from pathlib import Path
 from fslab.cell import Cell, MachineSpec, StackSpec, by_workload
 from fslab.feasibility import media_of, space_of, why_not
 from fslab.machine.kinds import REGISTRY as MACHINES
-from fslab.machine.surroundings import here
+from fslab.machine.planned_machine import here
 from fslab.plan import slicing
 from fslab.plan.commands import Paths, commands_of
 from fslab.plan.expand import expand, order, tool_seed

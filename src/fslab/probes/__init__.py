@@ -10,9 +10,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar
 
-from fslab.record import Value
 from fslab.registry import Registry
 from fslab.system.proc import Usage
+from fslab.trial_record import Value
 
 
 class SnapshotMoment(StrEnum):

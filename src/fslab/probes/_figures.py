@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fslab.record import Value
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._btrfs import sysfs_directory
 from fslab.probes._figures import grown
-from fslab.record import Value
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 _SPACE = ("bytes_used", "disk_used", "total_bytes", "bytes_may_use")

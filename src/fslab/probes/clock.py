@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.record import Value
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 _SOURCE = "devices/system/clocksource/clocksource0/current_clocksource"

@@ -6,7 +6,7 @@ Reads the first line of ``/proc/stat`` (proc_stat(5)), in ticks of all CPUs toge
 from collections.abc import Mapping
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.record import Value
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 # The next fields, guest and guest_nice, are already included in user and nice.

@@ -13,8 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.record import Value
 from fslab.system.files import opened
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 _FS_IOC_FIEMAP = 0xC020660B

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._trial_processes import is_disk, own_processes
-from fslab.record import Value
 from fslab.system.files import opened
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 _PF_KTHREAD = 0x00200000  # include/linux/sched.h

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._figures import grown
-from fslab.record import Value
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 _LINES: Mapping[str, re.Pattern[str]] = {

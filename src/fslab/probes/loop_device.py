@@ -6,8 +6,8 @@ Reads ``/sys/class/block/loop*/loop/dio`` (Documentation/ABI/testing/sysfs-block
 from collections.abc import Mapping
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.record import Value
 from fslab.system import sysfs
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 

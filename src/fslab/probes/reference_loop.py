@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from math import sqrt
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.record import Value
 from fslab.system import reference_loop
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.record import Value
 from fslab.system.files import opened
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 _LIMIT_S = 0.5  # enough for 100,000 files whose inodes are cached

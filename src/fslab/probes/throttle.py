@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.record import Value
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 _COUNTERS = ("core_throttle_count", "package_throttle_count")

@@ -6,7 +6,7 @@ Uses the result of wait4(2) for the tool; reads nothing else.
 from collections.abc import Mapping
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.record import Value
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 

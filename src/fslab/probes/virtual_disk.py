@@ -9,8 +9,8 @@ from typing import Any
 
 from fslab.errors import FslabError
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.record import Value
 from fslab.system import disk_server, sysfs
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 YEAR_S = 31_557_600.0

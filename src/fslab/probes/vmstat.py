@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._figures import grown
-from fslab.record import Value
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 COUNTERS = ("pgpgin", "pgpgout", "nr_dirtied", "nr_written", "pgmajfault", "drop_pagecache", "drop_slab")

@@ -11,17 +11,24 @@ from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, me
 from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.rows import Mark, Rank, answers_of_row, named
 from fslab.analysis.same_stacks import SameStack, same_stacks
-from fslab.analysis.usability import has_warnings, is_failed, is_impossible, is_invalid, is_usable, notable
+from fslab.analysis.usable_trials import (
+    has_warnings,
+    is_failed,
+    is_impossible,
+    is_invalid,
+    is_usable,
+    notable,
+)
 from fslab.answers.ratio import COVERAGE
 from fslab.cell import Cell
 from fslab.errors import UsageError
-from fslab.record import Metric, TrialRecord
 from fslab.report.model import Counts, GuestSummary, Report, Row, StackColumn, Summary
 from fslab.report.notes import NoteBook
 from fslab.report.row_words import row_words
 from fslab.stats.median import half_range, median, median_interval
 from fslab.stopping_settings import StoppingRule
 from fslab.store.campaign import Campaign
+from fslab.trial_record import Metric, TrialRecord
 from fslab.units import parse_size
 from fslab.validity.campaign_warnings import Series, campaign_warnings
 

@@ -5,9 +5,9 @@ Warnings of one kind share a note for all workloads and stacks. Failures with on
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fslab.analysis.usability import is_failed, is_invalid
-from fslab.record import Severity, Status, TrialRecord, ValidityWarning
+from fslab.analysis.usable_trials import is_failed, is_invalid
 from fslab.report.model import Note, NotePlace
+from fslab.trial_record import Severity, Status, TrialRecord, ValidityWarning
 from fslab.validity.campaign_warnings import REGISTRY as CAMPAIGN_RULES
 from fslab.validity.campaign_warnings import CampaignFinding
 from fslab.validity.trial_warnings import REGISTRY as TRIAL_RULES

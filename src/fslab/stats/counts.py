@@ -18,9 +18,9 @@ from fslab.stats.estimate_model import (
 )
 from fslab.stats.interval import Interval
 from fslab.stats.noise_prior import Correlations
-from fslab.stats.ratio_paired import in_order
-from fslab.stats.ratio_unpaired import widening_of_two
+from fslab.stats.paired_differences import in_order
 from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail
+from fslab.stats.unpaired_differences import widening_of_two
 
 
 def compare_counts(

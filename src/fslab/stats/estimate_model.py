@@ -50,7 +50,7 @@ class RatioEstimate:
     and ``p_value`` are over all looks, and the interval's own coverage is that of this look. ``widening``: the factor
     by which the interval is wider because trials are correlated with the ones before them. ``more``, ``more_interval``:
     instead of a ratio, the difference a − b of counts, on average of the blocks (:mod:`fslab.stats.counts`).
-    ``borrowed``: degrees of freedom that the noise of other cells adds (:mod:`fslab.stats.moderation`).
+    ``borrowed``: degrees of freedom that the noise of other cells adds (:mod:`fslab.stats.moderated_variance`).
     ``correlation_known``: the data show how much trials resemble the ones before. ``p_if_correlated``: of
     samples of which this is not known, the p-value of :attr:`interval_if_correlated`.
     """

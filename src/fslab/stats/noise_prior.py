@@ -1,4 +1,4 @@
-"""The noise of a comparison as the other cells of its campaign suggest it; ``moderation`` computes with it.
+"""The noise of a comparison as the other cells of its campaign suggest it; ``moderated_variance`` computes with it.
 
 Values only; must not import numpy: most commands compare nothing.
 """

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fslab.errors import ToolFailedError
-from fslab.record import Command
 from fslab.system import kernel_log, mounts, proc, process_marks
 from fslab.system.warm_memory import WarmMemory
+from fslab.trial_record import Command
 
 
 def do_nothing() -> None:

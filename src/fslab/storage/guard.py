@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fslab.errors import BusyError, UnsafeError
 from fslab.storage import blank, shared
-from fslab.system import descriptors, files, loops, mounts, proc, sysfs
+from fslab.system import descriptors, files, loop_devices, mounts, proc, sysfs
 from fslab.system.tools import Tool, require
 
 # Names of the disk, its position or its partition. Not by-uuid and by-label: a copy of the disk has the same names, and
@@ -172,7 +172,7 @@ def _check_mounts(numbers: set[str], path: str) -> None:
 def _check_loops(numbers: set[str], path: str) -> None:
     """Raise UnsafeError if a loop device lies on one of the devices, or can do so. Compares numbers: a name can lead to
     another file by now, or in another mount namespace."""
-    for name in loops.attached():
+    for name in loop_devices.attached():
         found = shared.backing(sysfs.SYS / "block" / name)
         itself = sysfs.text(sysfs.SYS / "block" / name / "dev") in numbers
         if found is not None and found.block in numbers and not itself:

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fslab.abilities import Ability
 from fslab.cell import StackSpec
 from fslab.errors import MountError, UnsafeError
+from fslab.filesystem_abilities import Ability
 from fslab.storage import Growth, StackDevice, Workspace, content, images
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import LayoutPlan

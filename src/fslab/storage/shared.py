@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fslab.errors import UnsafeError
-from fslab.system import loops, sysfs
+from fslab.system import loop_devices, sysfs
 
 
 def same_bytes(block: Path) -> Iterator[Path]:
@@ -96,13 +96,13 @@ def _worldwide_name(whole: Path) -> str | None:
     return sysfs.text(whole / "device/wwid") or sysfs.text(whole / "wwid")
 
 
-def backing(whole: Path) -> loops.Backing | None:
+def backing(whole: Path) -> loop_devices.Backing | None:
     """Return what a loop device lies on; None for another disk, or if it is not attached. UnsafeError if unknown."""
     attached = whole / "loop/backing_file"
     if not attached.exists():
         return None
     try:
-        return loops.backing_of(Path("/dev") / whole.name)
+        return loop_devices.backing_of(Path("/dev") / whole.name)
     except OSError as error:
         if not attached.exists():  # it was detached meanwhile
             return None

@@ -13,8 +13,8 @@ from pydantic import AwareDatetime, Field, field_serializer, field_validator
 from fslab.cell import Cell, Frozen
 from fslab.claims.schema import Claim
 from fslab.names import Shown, Word
-from fslab.record import checked_facts
 from fslab.stopping_settings import MOST_TRIALS, StoppingRule
+from fslab.trial_record import checked_facts
 from fslab.units import counted
 
 

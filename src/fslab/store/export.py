@@ -19,10 +19,10 @@ from pydantic import ValidationError
 from fslab import names, outputs, texts
 from fslab.cell import Cell, TrialKey
 from fslab.errors import StoreError, UsageError
-from fslab.record import RECORD_VERSION, Provenance, Status, TrialRecord, ValidityWarning, Value
 from fslab.store import rows
 from fslab.store.export_format import Format
 from fslab.system import memory
+from fslab.trial_record import RECORD_VERSION, Provenance, Status, TrialRecord, ValidityWarning, Value
 from fslab.units import format_size
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ from sqlalchemy import (
 
 from fslab.cell import Cell
 from fslab.errors import AmbiguousNameError, NotStoredError, StoreError, nearest
-from fslab.record import TrialRecord
 from fslab.store import bulk, read_limits, rows
 from fslab.store.campaign import Campaign, CampaignEntry
 from fslab.store.fleet_sql import cancelled
@@ -41,6 +40,7 @@ from fslab.store.schema import (
     trials,
     warnings,
 )
+from fslab.trial_record import TrialRecord
 
 Grouped = dict[int, list[RowMapping]]
 

@@ -13,8 +13,8 @@ from sqlalchemy import RowMapping
 from fslab import texts
 from fslab.cell import Cell, TrialKey
 from fslab.errors import NoSpaceError
-from fslab.record import Provenance, Status, TrialRecord, ValidityWarning, Value
 from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.trial_record import Provenance, Status, TrialRecord, ValidityWarning, Value
 from fslab.units import Unit, format_size
 
 Row = dict[str, Any]

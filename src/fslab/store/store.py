@@ -16,12 +16,12 @@ from sqlalchemy import Connection, Engine
 from fslab.cell import Cell
 from fslab.errors import NotStoredError, StoreError
 from fslab.names import study_id
-from fslab.record import TrialRecord
 from fslab.store import queries, read_limits, rows
 from fslab.store.campaign import Campaign, CampaignEntry, CampaignStatus
 from fslab.store.database import WRITING, open_engine, place_of, store_url
 from fslab.store.database_errors import WRONG_CONTENT, checked_contents, translated
 from fslab.store.retry import WriteRetries
+from fslab.trial_record import TrialRecord
 
 log = logging.getLogger("fslab.store")
 

@@ -16,7 +16,7 @@ from fslab.errors import similar
 from fslab.machine import tunables
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.study import claims, flat, matrix, options
+from fslab.study import claims, flatten, matrix, options
 from fslab.study.fields import has_value, is_mapping, keys_of, known_fields, note, note_values, read_keys
 from fslab.study.inputs import Inputs
 from fslab.study.mistakes import Mistakes, brief, suggestion
@@ -212,7 +212,7 @@ def _workload(node: Node, name: str, draft: Draft, mistakes: Mistakes) -> None:
     own = set(keys_of(StudyWorkload, described=True))
     entry = options.entry_of(WORKLOADS, "tool", node, mistakes)
     if entry is not None:
-        node = flat.flattened(node, entry.Parameters, mistakes)
+        node = flatten.flattened(node, entry.Parameters, mistakes)
     fields = options.fields_for(node, own, entry.Parameters if entry else None, mistakes)
     values = read_keys(StudyWorkload, node, fields, mistakes)
     axes = options.read_axes(fields, own, mistakes, node)

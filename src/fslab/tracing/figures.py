@@ -1,8 +1,8 @@
 """Turn a trace into figures of its trial, and check whether the trace may be used. Pure."""
 
-from fslab.record import Value
 from fslab.tracing import RingFigures, Split, Trace, Traffic
 from fslab.tracing.slow_operations import Operations
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 SHARE_OFF = 0.005

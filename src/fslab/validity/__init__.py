@@ -7,8 +7,8 @@ Those in ``campaign_warnings.py`` check all trials of a campaign when a report i
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fslab.record import Severity, ValidityWarning
 from fslab.registry import FunctionEntry
+from fslab.trial_record import Severity, ValidityWarning
 
 
 class Issue:

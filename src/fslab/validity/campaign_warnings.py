@@ -8,11 +8,11 @@ import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from fslab.record import Severity, ValidityWarning
 from fslab.registry import Registry, decorator_of
-from fslab.stats.changes import change_points
+from fslab.stats.change_points import change_points
 from fslab.stats.multimodality import dip
 from fslab.stats.series import autocorrelation, trend
+from fslab.trial_record import Severity, ValidityWarning
 from fslab.units import Direction
 from fslab.validity import Issue, Rule
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fslab.record import Value
+from fslab.trial_record import Value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

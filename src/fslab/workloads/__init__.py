@@ -18,16 +18,16 @@ from typing import Any, ClassVar, Generic, TypeVar
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from fslab.abilities import Needs
 from fslab.applications import REGISTRY as APPLICATIONS
 from fslab.applications import Application
 from fslab.cell import WorkloadSpec
 from fslab.errors import SIZES_HINT, FslabError, NoSpaceError, ToolOutputError
-from fslab.record import Metric
+from fslab.filesystem_abilities import Needs
 from fslab.registry import Registry
 from fslab.scaling import Changes
 from fslab.system.tool_messages import one_line, reports_full_disk
 from fslab.system.tools import Tool
+from fslab.trial_record import Metric
 from fslab.workloads._parameters import MOST_AT_ONCE as MOST_AT_ONCE
 from fslab.workloads._parameters import SECTOR_BYTES as SECTOR_BYTES
 from fslab.workloads._parameters import Parameters as Parameters

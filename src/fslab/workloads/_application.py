@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from pydantic import create_model
 
 from fslab import scaling, texts
-from fslab.abilities import Needs
 from fslab.applications import AnyLoad, Application, Load, StepLoad
-from fslab.record import Metric
+from fslab.filesystem_abilities import Needs
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits, Workload
 

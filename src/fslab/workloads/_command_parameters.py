@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from fslab.cell import Scalar, as_written
 from fslab.errors import nearest
-from fslab.record import Metric
+from fslab.trial_record import Metric
 from fslab.units import Direction, Size, SomeTime, Unit
 from fslab.workloads import Parameters
 from fslab.workloads._command_lines import split

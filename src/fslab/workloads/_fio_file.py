@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from fslab import scaling
-from fslab.abilities import Needs
 from fslab.errors import ToolOutputError
-from fslab.record import Metric
+from fslab.filesystem_abilities import Needs
 from fslab.system.tools import Tool
+from fslab.trial_record import Metric
 from fslab.units import Unit
 from fslab.validity.facts import Depth
 from fslab.workloads import (

@@ -15,11 +15,11 @@ from fslab.cell import Scalar
 from fslab.workloads import Parameters
 from fslab.workloads._fio_amounts import scaled
 from fslab.workloads._fio_file_reading import MOST_JOBS, JobFile, read_jobs, refusal
-from fslab.workloads._fio_job_checks import JobSection
-from fslab.workloads._fio_objections import spelled
 from fslab.workloads._fio_one_job import OneJob
+from fslab.workloads._fio_option_conflicts import JobSection
 from fslab.workloads._fio_options import LEFT_OUT
 from fslab.workloads._fio_parameters import VARIABLES, mistake
+from fslab.workloads._fio_refused_options import spelled
 
 # fio reads a job file in pieces of 4,096 bytes, or 8,192 (OPT_LEN_MAX): what follows in a line is further lines to it.
 LONGEST_LINE_BYTES = 4000

@@ -11,8 +11,7 @@ from posixpath import normpath
 
 from fslab.units import parse_duration, parse_size
 from fslab.workloads._fio_includes import BEGIN, INCLUDE, placed_lines
-from fslab.workloads._fio_job_checks import DIRECTORY, JobSection, Options, of_directories, refusals_of
-from fslab.workloads._fio_objections import COUNTS, cut_off, objection
+from fslab.workloads._fio_option_conflicts import DIRECTORY, JobSection, Options, of_directories, refusals_of
 from fslab.workloads._fio_options import (
     ALIASES,
     ASYNC_ENGINES,
@@ -21,6 +20,7 @@ from fslab.workloads._fio_options import (
     ORDER,
     SYNC_ENGINES,
 )
+from fslab.workloads._fio_refused_options import COUNTS, cut_off, objection
 
 MOST_JOBS = 32
 _SECTION = re.compile(r"\[([^\[\]/$`\\.][^\[\]/$`\\]*)\]")

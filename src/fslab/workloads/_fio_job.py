@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import ClassVar
 
 from fslab import scaling
-from fslab.abilities import Ability, Needs
 from fslab.cell import Scalar
-from fslab.record import Metric
+from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tools import Tool
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit, parse_size
 from fslab.workloads import (
     SECTOR_BYTES,

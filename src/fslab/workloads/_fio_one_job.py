@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fslab.abilities import Ability
+from fslab.filesystem_abilities import Ability
 from fslab.units import parse_duration, parse_size
 from fslab.workloads import _fio_time
 from fslab.workloads._fio_options import directions, read_share, writes_through, writes_zeros

@@ -10,8 +10,8 @@ from typing import Any
 
 from fslab import texts
 from fslab.errors import FULL_DISK, SIZES_HINT, FslabError, NoSpaceError, ToolFailedError, ToolOutputError
-from fslab.record import Metric
 from fslab.system.tool_messages import one_line
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 from fslab.validity.facts import Depth, Rate
 from fslab.workloads._fio_one_job import OneJob

@@ -22,7 +22,6 @@ from fslab.cell import Scalar
 from fslab.errors import nearest
 from fslab.units import SomeSize, parse_duration, parse_size
 from fslab.workloads import MOST_AT_ONCE, SECTOR_BYTES, Parameters, Text
-from fslab.workloads._fio_objections import count_mistake, cut_off, objection, spelled
 from fslab.workloads._fio_one_job import OneJob
 from fslab.workloads._fio_options import (
     ASYNC_ENGINES,
@@ -35,6 +34,7 @@ from fslab.workloads._fio_options import (
     writes_through,
 )
 from fslab.workloads._fio_places import all_files, one_file
+from fslab.workloads._fio_refused_options import count_mistake, cut_off, objection, spelled
 from fslab.workloads._fio_requests import LARGEST_OF, request_of
 
 _TIME = re.compile(r"\d+(?:us|ms|[smhd])?")  # fio 3.33 cuts fractions: 1.5 is 1 s

@@ -9,9 +9,9 @@ import os
 from typing import ClassVar
 
 from fslab import scaling
-from fslab.abilities import Ability, Needs
-from fslab.record import Metric
+from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tools import Tool
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit, parse_size
 from fslab.workloads import DISK_BYTES_PER_S, Commands, Job, Reading, ToolOutput, Traits, Workload
 from fslab.workloads._bonnie_line import fields, latency_ns, number

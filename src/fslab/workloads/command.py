@@ -11,10 +11,10 @@ from math import ceil
 from typing import Any, ClassVar
 
 from fslab.errors import SIZES_HINT, NoSpaceError, ToolOutputError
-from fslab.record import Metric
 from fslab.system.tool_messages import one_line, reports_full_disk
 from fslab.system.tools import Tool
 from fslab.system.users import PRLIMIT, SETPRIV
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit, parse_duration, parse_size
 from fslab.workloads import Commands, Job, Reading, RunsAs, ToolOutput, Workload
 from fslab.workloads._command_lines import filled, split

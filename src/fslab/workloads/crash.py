@@ -6,11 +6,11 @@ Builds the request of ``fslab crash test`` and parses its document; starts no pr
 from typing import Any
 
 from fslab import applications, scaling
-from fslab.abilities import Ability, Needs
 from fslab.crash.request import CrashExtent, CrashRequest
-from fslab.record import Metric
+from fslab.filesystem_abilities import Ability, Needs
 from fslab.system import paths
 from fslab.system.tools import Tool
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits
 from fslab.workloads._one_disk import SEEDS, OneDiskTest

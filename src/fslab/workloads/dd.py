@@ -12,11 +12,11 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from fslab import scaling
-from fslab.abilities import Ability, Needs
 from fslab.errors import ToolOutputError
-from fslab.record import Metric
+from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tool_messages import one_line
 from fslab.system.tools import Tool
+from fslab.trial_record import Metric
 from fslab.units import SomeSize, Unit, parse_size
 from fslab.workloads import (
     DISK_BYTES_PER_S,

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from fslab import scaling, texts
-from fslab.abilities import Ability, Needs
-from fslab.record import Metric
+from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tools import Tool
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit, parse_size
 from fslab.workloads import Commands, Job, Reading, Switchable, ToolOutput, Traits, Workload
 from fslab.workloads import _engine_document as documents

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from fslab import scaling
-from fslab.record import Metric
 from fslab.system.tools import Tool
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit, parse_size
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Traits, Workload
 from fslab.workloads import _engine_document as documents

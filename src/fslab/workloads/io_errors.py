@@ -6,9 +6,9 @@ Builds the request of ``fslab crash fault`` and parses its document; starts no p
 from pydantic import Field, field_validator
 
 from fslab import faults
-from fslab.abilities import Ability, Needs
 from fslab.crash.request import FaultRequest
-from fslab.record import Metric
+from fslab.filesystem_abilities import Ability, Needs
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits
 from fslab.workloads._one_disk import SEEDS, OneDiskTest

@@ -11,11 +11,11 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from fslab import scaling
-from fslab.abilities import Ability, Needs
 from fslab.errors import SIZES_HINT, NoSpaceError, ToolOutputError
-from fslab.record import Metric
+from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tool_messages import reports_full_disk
 from fslab.system.tools import Tool
+from fslab.trial_record import Metric
 from fslab.units import Unit
 from fslab.workloads import DISK_BYTES_PER_S, Commands, Job, Reading, Switchable, ToolOutput, Traits, Workload
 from fslab.workloads import _iozone_engine as engine

@@ -16,12 +16,12 @@ from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationErr
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from fslab import scaling
-from fslab.abilities import Needs
 from fslab.cell import Scalar, WorkloadSpec
 from fslab.errors import nearest
-from fslab.record import Metric
+from fslab.filesystem_abilities import Needs
 from fslab.system.parallel import RESULT
 from fslab.system.tools import Tool
+from fslab.trial_record import Metric
 from fslab.units import Direction, SomeTime, Unit
 from fslab.workloads import (
     REGISTRY,

@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import Field
 
 from fslab import scaling
-from fslab.abilities import Ability, Needs
 from fslab.crash.request import RecoveryExtent, RecoveryRequest
-from fslab.record import Metric
+from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tools import Tool
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit, parse_size
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits
 from fslab.workloads._one_disk import SEEDS, OneDiskTest

@@ -11,9 +11,9 @@ from pydantic import Field, model_validator
 
 from fslab import scaling
 from fslab.errors import ToolOutputError
-from fslab.record import Metric
 from fslab.system.tool_messages import one_line
 from fslab.system.tools import Tool
+from fslab.trial_record import Metric
 from fslab.units import Size, Unit, parse_size
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits, Workload
 

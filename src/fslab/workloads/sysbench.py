@@ -10,11 +10,11 @@ from math import ceil
 from typing import Any, ClassVar
 
 from fslab import scaling
-from fslab.abilities import Ability, Needs
 from fslab.errors import FslabError, NoSpaceError, ToolFailedError
-from fslab.record import Metric
+from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tool_messages import reports_full_disk
 from fslab.system.tools import Tool
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit, parse_duration, parse_size
 from fslab.workloads import Commands, Job, Reading, Switchable, ToolOutput, Traits, Workload
 from fslab.workloads._sysbench_parameters import SysbenchParameters

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fslab.cell import Cell
-from fslab.record import Metric
+from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 from fslab.workloads import traits_of
 

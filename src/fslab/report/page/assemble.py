@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from fslab import __version__
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
-from fslab.analysis.usability import is_usable
+from fslab.analysis.usable_trials import is_usable
 from fslab.claims.model import Verdicts
 from fslab.explain.statement import Explanation
-from fslab.record import TrialRecord
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
 from fslab.report.figures import Figure, over_time, ratios, safety, slug
@@ -25,6 +24,7 @@ from fslab.report.page.model import Page, PageComparison, Part, Section
 from fslab.report.page.packing import Packer
 from fslab.report.row_words import line, slices_words
 from fslab.store.campaign import Campaign
+from fslab.trial_record import TrialRecord
 from fslab.units import counted, first_of, format_size, listed
 
 FEW = 3  # metrics that the first screen has room for in words

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fslab.analysis.usability import is_usable
+from fslab.analysis.usable_trials import is_usable
 from fslab.machine.differences import MEASURED_ON_DEVICES, without
 from fslab.names import shown
-from fslab.record import Severity, TrialRecord
 from fslab.report.model import Report
 from fslab.report.page.model import PageCell, PageTable
 from fslab.stopping_settings import Until
 from fslab.store.campaign import Campaign
+from fslab.trial_record import Severity, TrialRecord
 from fslab.units import format_size
 
 MOST = 400  # maximum number of rows in the table of trials that are not compared

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from fslab.claims.model import EvaluatedClaim
 from fslab.explain.statement import Explanation
-from fslab.record import Command
 from fslab.report.conclusion import Conclusion
 from fslab.report.figures import Figure
 from fslab.report.model import Report, Row
+from fslab.trial_record import Command
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,11 +12,11 @@ from pydantic import ValidationError
 
 from fslab.analysis import request_map
 from fslab.analysis.request_map import RequestMap
-from fslab.analysis.usability import has_warnings, is_usable
+from fslab.analysis.usable_trials import has_warnings, is_usable
 from fslab.errors import FslabError
-from fslab.record import TrialRecord
 from fslab.report.figures.costs import KINDS
 from fslab.report.figures.over_time import RateSeries
+from fslab.trial_record import TrialRecord
 from fslab.workloads import Reading, ToolOutput, parsed
 
 STREAMS = ("stdout", "stderr")

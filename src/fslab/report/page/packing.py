@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fslab.analysis import request_map
-from fslab.record import TrialRecord
 from fslab.report.page.model import RawOutput
+from fslab.trial_record import TrialRecord
 from fslab.units import format_size
 
 ONE_BYTES = 256 << 10  # limit of one text, before packing

@@ -9,11 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fslab.abilities import Ability, Limits, Needs
 from fslab.errors import nearest, similar
+from fslab.filesystem_abilities import Ability, Limits, Needs
 from fslab.registry import Registry
 from fslab.storage import Stripe, filesystem_options
-from fslab.storage.promises import Promises
+from fslab.storage.crash_promises import Promises
 from fslab.system.tools import Tool
 
 TIB = 1 << 40

@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
-from fslab.abilities import Ability, Limits
+from fslab.filesystem_abilities import Ability, Limits
 from fslab.storage import Stripe
+from fslab.storage.crash_promises import Promise, Promises
 from fslab.storage.filesystems import TIB, FileSystem, JournalElsewhere, Made, OptionSwitch
-from fslab.storage.promises import Promise, Promises
 from fslab.system.tools import Tool
 from fslab.units import format_size, parse_size
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from fslab.abilities import Ability
+from fslab.filesystem_abilities import Ability
 
 # mount(8), "Mount options for fat"; exfat, ntfs3 and udf have the same options.
 OWNER_OPTIONS: Mapping[str, str] = {"uid": "int", "gid": "int", "umask": "any"}

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Collection
 
+from fslab.storage.crash_promises import Promise, Promises
 from fslab.storage.filesystems import FileSystem
-from fslab.storage.promises import Promise, Promises
 from fslab.system.tools import Tool
 
 _NO_BARRIER = "btrfs(5), nobarrier: on a device with a volatile cache it will lead to corruption"

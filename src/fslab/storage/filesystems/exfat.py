@@ -1,6 +1,6 @@
 """exFAT: FAT for large memory cards. mkfs.exfat(8), fs/exfat/super.c for the mount options."""
 
-from fslab.abilities import Ability, Limits
+from fslab.filesystem_abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem, Kernels, _foreign
 from fslab.system.tools import Tool
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fslab.abilities import Limits
+from fslab.filesystem_abilities import Limits
 from fslab.storage.filesystems import OptionSwitch, _ext
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import PurePath
 
-from fslab.abilities import Ability, Limits
+from fslab.filesystem_abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem, Kernels, Made, OptionSwitch
 from fslab.system.tools import Tool
 

@@ -1,6 +1,6 @@
 """JFS: journalled metadata, extents; from AIX and OS/2. mkfs.jfs(8), Documentation/admin-guide/jfs.rst."""
 
-from fslab.abilities import Ability, Limits
+from fslab.filesystem_abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem, Made
 from fslab.system.tools import Tool
 

@@ -5,7 +5,7 @@ unpredictable times and would disturb the measurement. Without it, space is not 
 needs space for everything that it writes, including what it overwrites.
 """
 
-from fslab.abilities import Ability, Limits
+from fslab.filesystem_abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem
 from fslab.system.tools import Tool
 

@@ -1,6 +1,6 @@
 """NTFS with the kernel's own driver. mkntfs(8), Documentation/filesystems/ntfs3.rst."""
 
-from fslab.abilities import Ability, Limits
+from fslab.filesystem_abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem, Kernels, _foreign
 from fslab.system.tools import Tool
 

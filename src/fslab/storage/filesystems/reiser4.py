@@ -3,7 +3,7 @@
 The last patches are for Linux 5.16. It needs a kernel that the user patches and builds.
 """
 
-from fslab.abilities import Ability, Limits
+from fslab.filesystem_abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem, Kernels
 from fslab.system.tools import Tool
 

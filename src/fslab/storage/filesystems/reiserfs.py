@@ -1,6 +1,6 @@
 """ReiserFS 3.6: one tree for all data and metadata, small files packed. mkreiserfs(8), mount options in mount(8)."""
 
-from fslab.abilities import Ability, Limits
+from fslab.filesystem_abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem, Kernels, Made, OptionSwitch
 from fslab.system.tools import Tool
 

@@ -1,6 +1,6 @@
 """UDF: the file system of DVDs, here on a disk. mkudffs(8), Documentation/filesystems/udf.rst."""
 
-from fslab.abilities import Ability, Limits
+from fslab.filesystem_abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem
 from fslab.system.tools import Tool
 

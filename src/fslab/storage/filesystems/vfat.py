@@ -2,7 +2,7 @@
 
 import shlex
 
-from fslab.abilities import Limits
+from fslab.filesystem_abilities import Limits
 from fslab.storage.filesystems import FileSystem, _foreign
 from fslab.system.tools import Tool
 

@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from fslab.storage import Stripe
+from fslab.storage.crash_promises import Promise, Promises
 from fslab.storage.filesystems import TIB, FileSystem, JournalElsewhere, Made, OptionSwitch
-from fslab.storage.promises import Promise, Promises
 from fslab.system.tools import Tool
 from fslab.units import parse_size
 

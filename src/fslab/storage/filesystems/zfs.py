@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from fslab.abilities import Ability, Limits
 from fslab.errors import nearest
+from fslab.filesystem_abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem, Kernels
 from fslab.system.tools import Tool
 

@@ -11,7 +11,7 @@ from fslab.errors import NoSpaceError, ToolFailedError
 from fslab.storage import Drive, StackDevice, Workspace, images
 from fslab.storage.media import _copies, _faults, _loop, _profiles
 from fslab.storage.media._disk_options import Logged, VirtualOptions
-from fslab.system import disk_server, loops, sysfs
+from fslab.system import disk_server, loop_devices, sysfs
 from fslab.units import format_size, parse_size
 
 STATISTICS = ("operations", "late_ns", "model", "stored_bytes", "no_space", "realtime", "time_ns", "rate")
@@ -48,7 +48,7 @@ def argv(options: VirtualOptions, directory: Path) -> tuple[str, ...]:
 
 def planned(options: VirtualOptions) -> tuple[tuple[str, ...], ...]:
     directory = Path("/run/fslab/CAMPAIGN/disk-N")
-    attach = loops.attach_argv(
+    attach = loop_devices.attach_argv(
         directory / disk_server.FILE, direct=True, device=Path("/dev/loopN"), sector_bytes=options.sector_size
     )
     return (disk_server.TOOL.program, "serve", str(directory), *argv(options, directory)), tuple(attach)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fslab.errors import NeedsRootError, UnsafeError, UnsupportedError
 from fslab.storage import Growth, StackDevice, Workspace, images
-from fslab.system import files, loops, mounts, proc, rights, signals, sysfs
+from fslab.system import files, loop_devices, mounts, proc, rights, signals, sysfs
 
 _REMOVED = frozenset({errno.ENXIO, errno.ENODEV, errno.ENOENT})
 _NO_NODE = "a container needs the nodes /dev/loop* of the host"
@@ -80,15 +80,15 @@ def attach(
 ) -> StackDevice:
     """Attach a loop device to ``image``, and check that it uses direct I/O if it should. ``sector_bytes``: its logical
     block size; None: the default. ``discard``: do not forbid discards."""
-    direct = direct and loops.allows_direct_io(image)
-    words = partial(loops.attach_argv, image, direct=direct, sector_bytes=sector_bytes)
+    direct = direct and loop_devices.allows_direct_io(image)
+    words = partial(loop_devices.attach_argv, image, direct=direct, sector_bytes=sector_bytes)
     device, check = _attached(image, workspace, undo, words, new=discard)
     if not discard:
-        loops.forbid_discard(device)
+        loop_devices.forbid_discard(device)
         if (forbidden := f"no discard {device}") not in workspace.media:
             workspace.media[forbidden] = True
-            workspace.exit.callback(loops.renew, device)
-    used = loops.uses_direct_io(device)
+            workspace.exit.callback(loop_devices.renew, device)
+    used = loop_devices.uses_direct_io(device)
     facts = {
         **sysfs.geometry(device),
         "direct_io": used,
@@ -115,10 +115,10 @@ def _attached(
     The device is open from before it gets the image until it is detached: meanwhile, the kernel gives it no other one,
     whoever detaches it. ``new``: a device that had no image before.
     """
-    deadline = time.monotonic() + loops.DETACH_DEADLINE_S
+    deadline = time.monotonic() + loop_devices.DETACH_DEADLINE_S
     while True:
         with ExitStack() as attempt:
-            device = attempt.enter_context(loops.added()) if new else loops.free()
+            device = attempt.enter_context(loop_devices.added()) if new else loop_devices.free()
             attempt.callback(_detach, image, workspace, workspace.journal.will_create("loop", str(image)))
             try:
                 held = files.held(device, attempt)
@@ -147,7 +147,7 @@ def _attached(
 def _check_backing(held: int, image: Path, made: tuple[int, int]) -> None:
     """Raise UnsafeError unless an open loop device lies on the whole image that was made."""
     try:
-        found = loops.backing(held)
+        found = loop_devices.backing(held)
     except OSError as error:
         raise UnsafeError(
             f"another program detached the image ({error.strerror})", where=str(image), hint=images.ONLY_YOURS
@@ -158,5 +158,5 @@ def _check_backing(held: int, image: Path, made: tuple[int, int]) -> None:
 
 
 def _detach(image: Path, workspace: Workspace, entry: str) -> None:
-    loops.detach(image)
+    loop_devices.detach(image)
     workspace.journal.undone(entry)

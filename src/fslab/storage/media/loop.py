@@ -9,7 +9,7 @@ from fslab.errors import UsageError
 from fslab.names import LocalPath
 from fslab.storage import Drive, StackDevice, Workspace, images
 from fslab.storage.media import MediumPlan, _image, _loop
-from fslab.system import files, loops, path_owners
+from fslab.system import files, loop_devices, path_owners
 from fslab.units import Size, parse_size
 
 
@@ -39,7 +39,7 @@ class Loop(_image.ImageMedium[LoopOptions]):
         """Return the plan: one image and one losetup command."""
         directory = Path(options.path) if options.path else site_images
         image = directory / "fslab-CAMPAIGN-SLOT.img"
-        attach = loops.attach_argv(image, direct=options.direct_io, sector_bytes=options.sector_size)
+        attach = loop_devices.attach_argv(image, direct=options.direct_io, sector_bytes=options.sector_size)
         return MediumPlan(
             device="/dev/loopN",
             size_bytes=parse_size(options.size),
@@ -50,7 +50,7 @@ class Loop(_image.ImageMedium[LoopOptions]):
 
     def check(self, options: LoopOptions, workspace: Workspace, *, disks: int) -> None:
         _loop.check_root(self.name)
-        loops.check_supported()
+        loop_devices.check_supported()
         images.check_room(self._directory(options, workspace), disks * _image.room_bytes(options))
 
     def provide(self, options: LoopOptions, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice:

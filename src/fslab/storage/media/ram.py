@@ -11,7 +11,7 @@ from pydantic import Field
 from fslab.errors import MountError
 from fslab.storage import Drive, StackDevice, Workspace, images
 from fslab.storage.media import MediumPlan, _image, _loop
-from fslab.system import loops, memory
+from fslab.system import loop_devices, memory
 from fslab.system.signals import Teardown
 from fslab.units import Size, parse_size
 
@@ -42,7 +42,10 @@ class Ram(_image.ImageMedium[RamOptions]):
             holds_bytes=room,
             commands=(
                 ("attach", tuple(_tmpfs_argv(room, target))),
-                ("attach", tuple(loops.attach_argv(image, direct=True, sector_bytes=options.sector_size))),
+                (
+                    "attach",
+                    tuple(loop_devices.attach_argv(image, direct=True, sector_bytes=options.sector_size)),
+                ),
             ),
             space={"memory": room},
         )
@@ -50,7 +53,7 @@ class Ram(_image.ImageMedium[RamOptions]):
     def check(self, options: RamOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Check root, loop devices and the available memory."""
         _loop.check_root(self.name)
-        loops.check_supported()
+        loop_devices.check_supported()
         images.check_memory(disks * _image.room_bytes(options))
 
     def provide(self, options: RamOptions, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice:

@@ -10,7 +10,7 @@ from fslab import scaling
 from fslab.storage import Drive, StackDevice, Stripe, Workspace, images, media
 from fslab.storage.media import Copies, MediumPlan, _disk, _image, _loop, _profiles
 from fslab.storage.media._disk_options import VirtualOptions
-from fslab.system import disk_server, loops
+from fslab.system import disk_server, loop_devices
 from fslab.units import parse_size
 
 
@@ -39,7 +39,7 @@ class Virtual(media.Medium[VirtualOptions]):
 
     def check(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         _loop.check_root(self.name)
-        loops.check_supported()
+        loop_devices.check_supported()
         _disk.check(options, disks)
 
     def each(self, options: VirtualOptions, disks: int) -> Sequence[VirtualOptions]:

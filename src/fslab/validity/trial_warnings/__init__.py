@@ -6,8 +6,8 @@ with the trial and are not computed again.
 
 from collections.abc import Callable, Collection, Iterator
 
-from fslab.record import Severity, ValidityWarning
 from fslab.registry import Registry, decorator_of
+from fslab.trial_record import Severity, ValidityWarning
 from fslab.validity import Issues, Rule
 from fslab.validity.facts import TrialFacts
 

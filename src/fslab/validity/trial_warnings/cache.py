@@ -1,6 +1,6 @@
 """Rules about the page cache: reads and writes that did not reach the device, or reached it unexpectedly."""
 
-from fslab.record import Severity
+from fslab.trial_record import Severity
 from fslab.units import format_size
 from fslab.validity import Issue, Issues
 from fslab.validity.facts import TrialFacts, WorkFacts

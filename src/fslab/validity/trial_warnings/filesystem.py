@@ -1,6 +1,6 @@
 """Rules about the file system: whether it is the one that the study asks for, and keeps its promises."""
 
-from fslab.record import Severity
+from fslab.trial_record import Severity
 from fslab.units import format_size, listed
 from fslab.validity import Issue, Issues
 from fslab.validity.facts import TrialFacts

@@ -3,8 +3,8 @@
 import statistics
 from itertools import dropwhile, groupby
 
-from fslab.record import Severity
-from fslab.stats.changes import steadiness
+from fslab.stats.change_points import steadiness
+from fslab.trial_record import Severity
 from fslab.validity import Issue, Issues
 from fslab.validity.facts import Rate, TrialFacts
 from fslab.validity.trial_warnings import rule

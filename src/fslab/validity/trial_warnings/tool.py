@@ -1,6 +1,6 @@
 """Rules about the tool: what it did, and what it says of itself."""
 
-from fslab.record import Severity
+from fslab.trial_record import Severity
 from fslab.validity import Issue, Issues
 from fslab.validity.facts import TrialFacts
 from fslab.validity.trial_warnings import rule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fslab.record import Severity
+from fslab.trial_record import Severity
 from fslab.validity import Issue, Issues
 from fslab.validity.facts import TrialFacts
 from fslab.validity.trial_warnings import rule

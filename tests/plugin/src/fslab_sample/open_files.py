@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.record import Value
+from fslab.trial_record import Value
 from fslab.units import Unit
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from fslab.errors import ToolOutputError
-from fslab.record import Metric
 from fslab.system.tools import Tool
+from fslab.trial_record import Metric
 from fslab.units import Size, Unit, parse_size
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
 

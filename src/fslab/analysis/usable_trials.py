@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from fslab.record import Severity, Status, TrialRecord
+from fslab.trial_record import Severity, Status, TrialRecord
 
 GIVE_UP_AFTER = 2  # consecutive failures: further trials would only cost time
 

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from fslab.stats import Reason
 from fslab.stats.estimate_model import INDEPENDENCE_LEAST, RatioEstimate
-from fslab.stats.sequential import Looks
+from fslab.stats.interim_looks import Looks
 from fslab.stats.student import two_sided_quantile
 
 _MOST = 1_000_000

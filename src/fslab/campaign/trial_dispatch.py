@@ -27,12 +27,12 @@ from fslab.machine import share
 from fslab.machine.guest import Disk, Guest
 from fslab.machine.kinds import REGISTRY, Boot
 from fslab.plan.model import Shared
-from fslab.record import Provenance, TrialRecord
 from fslab.storage import Drive, Workspace
 from fslab.storage.parsed_stack import disk_slots, parsed_stack
 from fslab.system import process_marks
 from fslab.system.cpu_speed import CpuSpeed
 from fslab.system.signals import Teardown
+from fslab.trial_record import Provenance, TrialRecord
 from fslab.workloads import REGISTRY as WORKLOADS
 
 INIT = (sys.executable, "-P", "-B", "-m", "fslab.campaign.guest_main")

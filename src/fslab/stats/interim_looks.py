@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from fslab.stats.counts import compare_counts
 from fslab.stats.estimate_model import INDEPENDENCE_LEAST, RatioEstimate
 from fslab.stats.noise_prior import NoisePrior
-from fslab.stats.ratio_paired import compare_blocks
+from fslab.stats.paired_differences import compare_blocks
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from fslab.stats.autocorrelation import widening
-from fslab.stats.moderation import moderated
+from fslab.stats.moderated_variance import moderated
 from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.signed_rank import lower_tails, signed_rank_cut
 from fslab.stats.student import two_sided_quantile
@@ -51,7 +51,7 @@ class Located:
 def locate(samples: Floats, coverage: float, *, ranks: bool, prior: NoisePrior | None = None) -> Located:
     """Return the centre and its interval. ``ranks``: use signed ranks (needs enough blocks).
 
-    - Without ``ranks``: Student's t. With ``prior``, other cells contribute to its variance (``moderation``).
+    - Without ``ranks``: Student's t. With ``prior``, other cells contribute to its variance (``moderated_variance``).
     - With ``ranks``: the signed-rank interval (Wilcoxon 1945). If the differences are :func:`asymmetric`, the hull of
       this interval, of t's, and of t's corrected for skewness (Hall 1992). A difference is then shown only if all three
       show it, so that false differences are no more frequent than with the one of them that suits the shape.

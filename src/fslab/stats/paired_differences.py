@@ -20,8 +20,8 @@ from fslab.stats.estimate_model import (
 )
 from fslab.stats.interval import of_logarithms
 from fslab.stats.noise_prior import NoisePrior
-from fslab.stats.ratio_unpaired import compare_ratio
 from fslab.stats.signed_rank import signed_rank_cut
+from fslab.stats.unpaired_differences import compare_ratio
 
 # If fewer Walsh averages are cut off at each end, the exact interval is wider than necessary. Simulated at 98.65 % with
 # normal differences, it is 27 % wider than t's for 8 differences (cut 1), 11 % for 10 (cut 4), 1 % for 14 (cut 14).
@@ -42,9 +42,9 @@ def compare_blocks(
 
     - From 10 blocks on (at 95 %; 13 or more for many comparisons, or at the levels of repeated looks): the signed-rank
       interval of the differences of logarithms. If these are asymmetric, an interval that still holds for the
-      geometric mean of the quotients (:func:`fslab.stats.ratio_interval.locate`).
+      geometric mean of the quotients (:func:`fslab.stats.difference_interval.locate`).
     - From 3 blocks on: Student's t interval of these differences, moderated by the noise of other cells if there is a
-      ``prior`` (:mod:`fslab.stats.moderation`). Signed ranks cannot give 95 % below 6 blocks, nor 98.5 % below 8.
+      ``prior`` (:mod:`fslab.stats.moderated_variance`). Signed ranks cannot give 95 % below 6, nor 98.5 % below 8.
       Differences of two samples with the same shape are symmetric, and then t covers at least the stated probability if
       tails are heavy (Efron, JASA 64 (1969) 1278). Not used if most differences are equal (a metric too coarse for the
       noise), because their spread is then meaningless; signed ranks are used instead as soon as they give the coverage.
@@ -91,7 +91,7 @@ def _located(
 ) -> RatioEstimate:
     import numpy as np  # takes 0.3 s with scipy; most commands do not need it
 
-    from fslab.stats.ratio_interval import locate, p_values
+    from fslab.stats.difference_interval import locate, p_values
 
     sample = np.array([differences])
     found = locate(sample, coverage, ranks=ranks, prior=prior)

@@ -7,7 +7,6 @@ from fslab.analysis.further_trials import Ask, ClaimsProgress, RepeatedQuestion
 from fslab.analysis.rows import looks_of
 from fslab.cell import Cell
 from fslab.claims.build import asked_of
-from fslab.claims.effort import effort_of
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import UNTESTED, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.multiplicity import ClaimParts, answers
@@ -17,8 +16,9 @@ from fslab.claims.requirement_check import Setting
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
-from fslab.record import TrialRecord
+from fslab.claims.trials_needed import effort_of
 from fslab.stopping_settings import StoppingRule
+from fslab.trial_record import TrialRecord
 
 Answered = Mapping[str, tuple[ClaimParts, ClaimAnswer]]
 

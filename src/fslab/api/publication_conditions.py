@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fslab.analysis.usability import is_usable
+from fslab.analysis.usable_trials import is_usable
 from fslab.cell import Cell
 from fslab.claims.nearness import Condition, Situation, conditions_of
-from fslab.machine.surroundings import here
-from fslab.record import TrialRecord
+from fslab.machine.planned_machine import here
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.campaign import Campaign
 from fslab.study import shipped
 from fslab.study.model import Study
+from fslab.trial_record import TrialRecord
 from fslab.units import format_size
 
 
