@@ -1,6 +1,6 @@
 """Simulates comparisons of two campaigns: as many or more trials on one side, which are as noisy or more.
 
-The two do not differ. fslab's own code compares them (``stats.ratio_unpaired``). Counts how often a difference is
+The two do not differ. fslab's own code compares them (``stats.unpaired_differences``). Counts how often a difference is
 shown, and measures how wide the interval is. Prints the table of docs/simulations.md; ``--write`` replaces it in that
 file. Fixed seeds; takes about a minute on one core.
 

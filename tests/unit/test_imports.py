@@ -144,6 +144,14 @@ def test_the_design_has_every_package() -> None:
         assert PACKAGES[name] <= set(packages[number + 1 :]), "a row names what is above it"
 
 
+def test_documents_name_files_that_exist() -> None:
+    files = {path.relative_to(SOURCE / "fslab").as_posix() for path in modules()}
+    for document in map(DESIGN.with_name, ("design.md", "statistics.md", "adding-an-application.md")):
+        for named in re.findall(r"`((?:\w+/)*\w+\.py)`", document.read_text("utf-8")):
+            found = [each for each in files if f"/{each}".endswith(f"/{named}")]
+            assert found or (DESIGN.parents[1] / named).exists(), f"{document.name}: {named}"
+
+
 def test_imports_go_one_way() -> None:
     found = {path: forbidden(path) for path in modules()}
     assert {str(path.relative_to(SOURCE)): names for path, names in found.items() if names} == {}

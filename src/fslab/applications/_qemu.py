@@ -1,7 +1,7 @@
 """QEMU's programs for disk images, run as the user nobody: qemu-img makes and checks them, qemu-io reads and writes.
 They work in the directory of the image, so that they need no right to pass through those above it.
 
-An image from elsewhere must pass ``_obeyed.image_problem`` first: it can name other files, and servers.
+An image from elsewhere must pass ``_untrusted_data.image_problem`` first: it can name other files, and servers.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class FioFile(Workload[FioFileParameters]):
 
     def checks(self, parameters: FioFileParameters, job: Job) -> tuple[Check, ...]:
         """Return the check of the job file. fio forgets each job that it only checks, and would not find the one that
-        another waits for: these names are checked before (``_fio_job_checks``)."""
+        another waits for: these names are checked before (``_fio_option_conflicts``)."""
         text = re.sub(r"(?m)^wait_for=.*\n", "", _text(parameters, job))
         return (Check(argv=(*CHECK, JOBS), file=JOBS, text=text),)
 

@@ -1,7 +1,7 @@
 """Reads the text of a job file of fio: its sections, and everything in it that cannot run, each with its line. Pure.
 
-Files that it includes are pasted into the text when the study is loaded (``_fio_includes``). ``_fio_job_checks`` says
-what does not fit together.
+Files that it includes are pasted into the text when the study is loaded (``_fio_includes``). ``_fio_option_conflicts``
+says what does not fit together.
 """
 
 import re
