@@ -149,12 +149,57 @@ def test_errors_of_another_file_system_that_had_the_device_are_not_this_trial_s(
 @pytest.mark.parametrize(
     "name",
     ["nullb0", "zd16", "bcache0p1", "dasda1", "ublkb0", "loop3p1", "nvme1c0n1", "pmem0s", "pmem0.1", "mtdblock0", "sr0",
-     "fd0", "rnbd0", "cciss!c0d0p1"],
+     "fd0", "rnbd0", "cciss!c0d0p1", "mmcblk0boot0", "zloop0", "etherd!e1.0", "md_home", "made-next-year0"],
 )  # fmt: skip
 def test_every_kind_of_device_is_another_device(tmp_path: Path, name: str) -> None:
-    for text in (f"EXT4-fs error (device {name}): x", f"I/O error, dev {name}, sector 8 op 0x0:(READ)"):
+    for text in (
+        f"EXT4-fs error (device {name}): x",
+        f"BTRFS error (device {name} state E): x",
+        f"XFS ({name}): Corruption detected. Unmount and run xfs_repair",
+        f"I/O error, dev {name}, sector 8 op 0x0:(READ)",
+        f"Buffer I/O error on dev {name}, logical block 0, async page read",
+        f"Aborting journal on device {name}-8.",
+        f"JBD2: I/O error when updating journal superblock for {name}-8.",
+    ):
         assert found(tmp_path, "", f"3,1100,1,-;{text}\n", ("loop3",)) == ()
         assert len(found(tmp_path, "", f"3,1100,1,-;{text}\n", (name,))) == 1
+
+
+def test_messages_of_dm_have_the_number_of_the_device(tmp_path: Path) -> None:
+    text = "3,1100,1,-;device-mapper: thin: 253:3: metadata operation failed: I/O error\n"
+    assert found(tmp_path, "", text, ("loop3",)) == ()
+    assert len(found(tmp_path, "", text, ("loop3",), below=("dm-3",))) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["SQUASHFS error: I/O error", "CIFS: VFS: Send error in read = -5, I/O error"]
+)
+def test_errors_of_file_systems_that_are_never_tested_are_not_this_trial_s(tmp_path: Path, text: str) -> None:
+    """They name no device."""
+    assert found(tmp_path, "", f"3,1100,1,-;{text}\n", ("loop3",), others=others_in_log("ext4")) == ()
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "text"),
+    [
+        (
+            "f2fs",
+            "F2FS-fs (loop0): inconsistent node block, nid:5, node_footer[nid:0,ino:0,ofs:0,cpver:0,blkaddr:0]",
+        ),
+        ("f2fs", "F2FS-fs (loop0): Stopped filesystem due to reason: 2"),
+        ("vfat", "FAT-fs (loop0): error, fat_get_cluster: invalid cluster chain (i_pos 0)"),
+        ("exfat", "exFAT-fs (loop0): error, invalid access to FAT (entry 0x0)"),
+        ("nilfs2", "NILFS error (device loop0): nilfs_bmap_last_key: broken bmap (inode number=4)"),
+        ("jfs", "ERROR: (device loop0): dbAllocNext: Corrupt dmap page"),
+        ("reiserfs", "REISERFS error (device loop0): vs-13070 reiserfs_read_locked_inode: i/o failure"),
+        ("udf", "UDF-fs: error (device loop0): udf_read_inode: (ino 1) failed !bh"),
+        ("ntfs3", "ntfs3: loop0: Mark volume as dirty due to NTFS errors"),
+        ("bcachefs", "bcachefs (loop0): fatal error - emergency read only"),
+    ],
+)
+def test_every_file_system_s_errors_count(tmp_path: Path, filesystem: str, text: str) -> None:
+    (warning,) = found(tmp_path, "", f"2,1100,1,-;{text}\n", others=others_in_log(filesystem))
+    assert warning.severity is Severity.INVALID
 
 
 def test_an_error_of_the_disk_under_our_image_is_this_trial_s(tmp_path: Path) -> None:

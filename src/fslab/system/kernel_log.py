@@ -22,6 +22,14 @@ _DEVICE = re.compile(
     r"\b(?:z?ram\d+|(?:[shv]d|xvd|ubd|dasd|scm)[a-z]+\d*|dm-\d+|cciss!c\d+d\d+(?:p\d+)?|pmem\d+(?:\.\d+)?s?(?:p\d+)?"
     r"|(?:nvme\d+(?:c\d+)?n|mmcblk|loop|r?nbd|md_?d?|drbd|rbd|zd|bcache|nullb|ublkb|mtdblock|fd|sr)\d+(?:p\d+)?)\b"
 )
+# Where a message has the name of a device, of whatever kind: "I/O error, dev mmcblk0boot0, sector", "(device md_home)",
+# "EXT4-fs (md_home): ", "md/raid1:md_home: ", and with the inode of the journal in those of jbd2. Those of dm have its
+# number: "device-mapper: thin: 253:3: ".
+_NAMED = re.compile(
+    r"\bdev ([^\s,]+),|\(device ([^\s)]+)|^[\w-]+ \(([^\s)]+)\): |^md/\w+:([^\s:]+): "
+    r"|^(?:Aborting journal on device|JBD2: .*?\bfor) (\S+)-\d+\b"
+)
+_DM_NUMBER = re.compile(r"^device-mapper: [^:]+: \d+:(\d+): ")
 _NO_REASON = re.compile(r"callbacks suppressed|Deprecated parameter")
 
 
@@ -81,10 +89,16 @@ def belongs(
     ``below``: the devices that they lie on. ``others``: how the messages of other file systems begin: such a message
     belongs only if it is about a device below.
     """
-    named = set(_DEVICE.findall(text))
+    named = _named(text)
     if named & set(below):
         return True
     return (not named or bool(named & set(devices))) and not text.startswith(others)
+
+
+def _named(text: str) -> set[str]:
+    """Return the kernel names of the devices in a message."""
+    placed = {name for names in _NAMED.findall(text) for name in names if name}
+    return {*_DEVICE.findall(text), *placed, *(f"dm-{number}" for number in _DM_NUMBER.findall(text))}
 
 
 def below(devices: Collection[str]) -> tuple[str, ...]:

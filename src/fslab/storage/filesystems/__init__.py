@@ -330,8 +330,15 @@ def _raise_any(mistakes: list[str]) -> None:
 REGISTRY: Registry[FileSystem] = Registry("file system", __name__, FileSystem, group="fslab.filesystems")
 
 
+# How messages of file systems begin that are no file system of fslab, by their type: they often name no device.
+_NEVER_TESTED: Mapping[str, tuple[str, ...]] = {
+    "squashfs": ("SQUASHFS",), "erofs": ("erofs",), "iso9660": ("ISOFS",), "ubifs": ("UBIFS",), "cifs": ("CIFS",),
+    "nfs": ("NFS",), "nfs4": ("NFS",), "ceph": ("ceph", "libceph"), "gfs2": ("gfs2",), "ocfs2": ("ocfs2", "OCFS2"),
+}  # fmt: skip
+
+
 def others_in_log(mount_type: str | None) -> tuple[str, ...]:
     """Return how messages about all other file systems begin in the kernel's log."""
-    drivers = [driver for _, driver in REGISTRY]
-    own = {prefix for each in drivers if each.mount_type == mount_type for prefix in each.log_prefixes}
-    return tuple(sorted({prefix for each in drivers for prefix in each.log_prefixes} - own))
+    known = [(driver.mount_type, driver.log_prefixes) for _, driver in REGISTRY] + list(_NEVER_TESTED.items())
+    own = {prefix for kind, prefixes in known if kind == mount_type for prefix in prefixes}
+    return tuple(sorted({prefix for _, prefixes in known for prefix in prefixes} - own))

@@ -58,6 +58,9 @@ SERIOUS = re.compile(
     r"|JBD2: .*(?:error|corrupt)"
     r"|XFS \([^)]*\): .*(?:corrupt|I/O error|shut.{0,3}down|Internal error)"
     r"|BTRFS(?: error| critical|: error)|BTRFS warning .*csum failed"
+    r"|F2FS-fs \([^)]*\): .*(?:corrupt|inconsistent|run fsck|Stopped filesystem)"
+    r"|FAT-fs \([^)]*\): (?:error|Filesystem has been set read-only)|NILFS error|^ERROR: \(device |UDF-fs: error"
+    r"|REISERFS (?:error|panic)|bcachefs \([^)]*\): .*(?:error|emergency)|ntfs3: .*due to NTFS errors"
     r"|\bI/O error|critical (?:medium|target|space allocation) error|lost (?:async|sync) page write"
     r"|\bBUG:|kernel BUG at|^WARNING: |\bOops\b|general protection fault|soft lockup"
     r"|blocked for more than \d+ seconds|self-detected stall|Out of memory: Killed)",
