@@ -138,6 +138,11 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
          f"2: tuning.vm.drop_cache: cannot be set by a study: {nearest('vm.drop_cache', tunables.NAMES)}"),
         (("title: t", "title: t\ntuning: {vm.min_free_kbytes: 99999999}"),
          "2: tuning.vm.min_free_kbytes: '99999999' is not a whole number from 1024 to 1048576"),
+        (("title: t", "title: t\ntuning: {vm.dirty_bytes: 1048576, vm.dirty_ratio: 10}"),
+         "2: tuning: vm.dirty_bytes and vm.dirty_ratio replace each other: set only one"),
+        (("title: t", "title: t\ntuning: {vm.dirty_background_ratio: 40, vm.dirty_ratio: 10}"),
+         ("2: tuning: vm.dirty_background_ratio is 40, and vm.dirty_ratio 10: the kernel would use half of the latter; "
+          "write less than 10")),
         (("title: t", "title: t\ntuning: {stop_timers: sshd.service}"),
          "2: tuning.stop_timers: 'sshd.service' is not the name of a timer, such as apt-daily.timer"),
         (("title: t", "title: t\ntuning: {io_scheduler: ../x}"),

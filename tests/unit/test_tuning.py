@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,26 @@ def test_settings_are_made_and_put_back_in_reverse_order(tree: Path) -> None:
     assert swappiness.read_text() == "60"
     assert {path.read_text() for path in governors} == {"powersave"}
     assert journal.pending == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"vm.dirty_bytes": "1048576", "vm.dirty_ratio": "10"}, "replace each other"),
+        ({"vm.dirty_background_bytes": "8192", "vm.dirty_background_ratio": "1"}, "replace each other"),
+        ({"vm.dirty_background_ratio": "20", "vm.dirty_ratio": "20"}, "half of the latter"),
+        ({"vm.dirty_background_ratio": "30"}, "and vm.dirty_ratio 20: the kernel"),
+        ({"vm.dirty_background_ratio": "19"}, None),
+        ({"vm.dirty_ratio": "5"}, None),
+        ({"vm.dirty_background_ratio": "30", "vm.dirty_bytes": "1048576"}, None),
+    ],
+)
+def test_settings_that_the_kernel_would_not_follow_beside_others(
+    tree: Path, settings: dict[str, str], says: str | None
+) -> None:
+    (tree / "proc/vm/dirty_background_ratio").write_text("10\n")
+    with nullcontext() if says is None else pytest.raises(UsageError, match=says):
+        _settings.check_together(settings)
 
 
 def test_a_value_that_does_not_hold_is_refused_and_put_back(

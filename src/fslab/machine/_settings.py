@@ -4,13 +4,12 @@ Only reads; ``tuning`` writes. A setting that is not listed here cannot be set, 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.errors import UnsupportedError, UsageError
 from fslab.machine import tunables
-from fslab.machine.differences import PAIRS
 from fslab.system import memory, sysfs
 
 SYSCTL = Path("/proc/sys")
@@ -96,10 +95,23 @@ def in_force(path: Path) -> tuple[Path, str]:
     (sysctl/vm.rst). If ``path`` is the one that reads 0, the returned file is its counterpart.
     """
     found = held(path)
-    if found == "0" and path.name in PAIRS:
-        path = path.with_name(PAIRS[path.name])
+    if found == "0" and path.name in tunables.PAIRS:
+        path = path.with_name(tunables.PAIRS[path.name])
         found = held(path)
     return path, found
+
+
+def check_together(settings: Mapping[str, str]) -> None:
+    """Raise UsageError if the kernel would not follow one of these settings beside the others, or beside its own."""
+    found = {
+        f"vm.{name}": value
+        for name, other in tunables.PAIRS.items()
+        if f"vm.{other}" not in settings and (value := sysfs.text(SYSCTL / "vm" / name)) not in {None, "0"}
+    }
+    try:
+        tunables.check_together(settings, {**found, **settings})
+    except ValueError as error:
+        raise UsageError(str(error), where="tuning") from error
 
 
 def is_setting(path: Path) -> bool:

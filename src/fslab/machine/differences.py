@@ -13,13 +13,6 @@ from fslab.cell import Frozen
 from fslab.machine import tunables
 from fslab.machine.fact import Fact, FactGroup, Value, Weight, alike
 
-# Of each pair of settings only the one that was set last is in force. The other reads 0 (sysctl/vm.rst).
-PAIRS = {
-    "dirty_bytes": "dirty_ratio",
-    "dirty_ratio": "dirty_bytes",
-    "dirty_background_bytes": "dirty_background_ratio",
-    "dirty_background_ratio": "dirty_background_bytes",
-}
 # What each trial measures on a device, or how fslab prepared the trial: not conditions.
 MEASURED_ON_DEVICES = frozenset(
     {
@@ -195,7 +188,7 @@ def _tuned(fact: Fact, tuning: Mapping[str, str]) -> Value:
         return None
     if fact.tuned_by in tuning:
         return tunables.normal(fact.tuned_by, tuning[fact.tuned_by])
-    other = PAIRS.get(fact.name)
+    other = tunables.PAIRS.get(fact.name)
     return "0" if other is not None and f"vm.{other}" in tuning else None
 
 

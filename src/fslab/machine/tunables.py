@@ -136,6 +136,15 @@ BOUNDS: Mapping[str, Bound] = {
 NAMES = tuple(BOUNDS)
 
 
+# Of each pair of settings only the one that was set last is in force. The other reads 0 (sysctl/vm.rst).
+PAIRS = {
+    "dirty_bytes": "dirty_ratio",
+    "dirty_ratio": "dirty_bytes",
+    "dirty_background_bytes": "dirty_background_ratio",
+    "dirty_background_ratio": "dirty_background_bytes",
+}
+
+
 def normal(name: str, value: str) -> str | bool:
     """Return the value as a fact of the machine has it: ``yes`` is True, and ``007`` is ``7``."""
     bound = BOUNDS.get(name)
@@ -149,3 +158,19 @@ def check(name: str, value: str, *, memory_bytes: int | None = None) -> None:
     if name not in BOUNDS:
         raise ValueError(f"cannot be set by a study: {nearest(name, NAMES)}")
     BOUNDS[name].check(value, memory_bytes)
+
+
+def check_together(settings: Mapping[str, str], beside: Mapping[str, str] | None = None) -> None:
+    """Raise ValueError if the kernel would not follow one of the settings because of another one. ``beside``: all that
+    are in force then, if known."""
+    for name, other in PAIRS.items():
+        if {f"vm.{name}", f"vm.{other}"} <= settings.keys():
+            raise ValueError(f"vm.{name} and vm.{other} replace each other: set only one")
+    for unit in ("bytes", "ratio"):
+        background, limit = (
+            settings.get(f"vm.dirty_background_{unit}"),
+            (beside or settings).get(f"vm.dirty_{unit}"),
+        )
+        if background and limit and int(background) >= int(limit):  # mm/page-writeback.c, domain_dirty_limits
+            what = f"vm.dirty_background_{unit} is {background}, and vm.dirty_{unit} {limit}"
+            raise ValueError(f"{what}: the kernel would use half of the latter; write less than {limit}")

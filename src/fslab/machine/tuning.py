@@ -117,9 +117,10 @@ def put_back(path: Path, found: str) -> None:
 
 
 def _check_bounds(settings: Mapping[str, str]) -> None:
-    """Check all bounds again: a resumed campaign takes the settings from the store."""
+    """Check all settings again: a resumed campaign takes them from the store."""
     for name, value in settings.items():
         _settings.check_bounds(name, value)
+    _settings.check_together(settings)
 
 
 def _of_machine(settings: Mapping[str, str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from math import prod
 from pathlib import Path
 
 from fslab.cell import Fresh, Geometry, StackSpec, WorkloadSpec
+from fslab.machine import tunables
 from fslab.storage import content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
@@ -210,8 +211,10 @@ class _Use:
         return parsed_stack(self.stack).disks
 
     def check(self, workloads: dict[str, StudyWorkload]) -> None:
-        """Check that layout, file system and geometry are compatible, and that everything fits on the medium."""
+        """Check that layout, file system, geometry and settings are compatible, and that everything fits on the
+        medium."""
         self._check_together()
+        self._check_tuning()
         layout, planned = LAYOUTS.get(self.stack.layout), self.planned
         if planned.wipes and self.disks > len(planned.wipes):
             what = (
@@ -246,6 +249,16 @@ class _Use:
         except ValueError as error:
             geometry = str(error).startswith("geometry")
             self._add("geometry" if geometry else "layout", brief(str(error)))
+
+    def _check_tuning(self) -> None:
+        if self.mistakes.any_at(("tuning",)):
+            return
+        try:
+            tunables.check_together({**self.draft.values.get("tuning", {}), **self.stack.tuning})
+        except ValueError as error:
+            place = self.root if not self.stack.tuning else self.root.at(("stacks", self.entry))
+            node = place.at(("tuning",))
+            self.mistakes.add(node.place, node.path, str(error))
 
     def _add(self, key: str, what: str) -> None:
         node = self.root.at(("stacks", self.entry, key))
