@@ -398,14 +398,25 @@ def test_what_does_not_go_together_is_said_before_anything_is_recorded(
     assert told in str(done.exception)
 
 
-def test_each_field_of_a_request_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "own",
+    [
+        {
+            "length": 2,
+            "operations": Alphabet.METADATA,
+            "skip": 3,
+            "sequence": ("write n; sync", "mkdir n; sync"),
+        },
+        {"application": "sqlite", "settings": "journal_mode=wal", "transactions": 8},
+    ],
+)
+def test_each_field_of_a_request_is_an_option(own: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[CrashRequest] = []
     monkeypatch.setattr("fslab.cli.crash._check_root", lambda: None)
     monkeypatch.setattr("fslab.api.crash.crash_test", asked.append)
     wish = CrashRequest(
-        directory=Path("/d"), length=2, sequences=7, application=None, threads=2, states=9, cuts=Cuts.ENDS,
-        operations=Alphabet.METADATA, skip=3, recoveries=0, repairs=0, sector="512", seed=4, scratch=Path("/s"),
-        recordings=Path("/r"), sequence=("write n; sync", "mkdir n; sync"), transactions=8,
+        directory=Path("/d"), sequences=7, threads=2, states=9, cuts=Cuts.ENDS, recoveries=0, repairs=0, sector="512",
+        seed=4, scratch=Path("/s"), recordings=Path("/r"), **own,
     )  # fmt: skip
     words = [
         word

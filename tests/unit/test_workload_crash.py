@@ -121,6 +121,10 @@ def test_what_is_lost_is_compared_where_it_is_not_promised() -> None:
         ({"application": "sqlite", "settings": "journal_mode=fast"}, "invalid value 'fast' for journal_mode"),
         ({"settings": "journal_mode=wal"}, "needs 'application'"),
         ({"application": "sqlite", "transactions": 0}, "transactions"),
+        ({"transactions": 7}, "'transactions' needs 'application'"),
+        ({"application": "sqlite", "length": 2}, "'length' has no effect with 'application'"),
+        ({"application": "sqlite", "operations": "published"}, "'operations' has no effect"),
+        ({"application": "sqlite", "skip": 4}, "'skip' has no effect"),
     ],
 )
 def test_applications_that_there_are_not(given: dict[str, Any], told: str) -> None:

@@ -111,14 +111,21 @@ class CrashExtent(EntryOptions):
     @model_validator(mode="after")
     def _known(self) -> Self:
         if self.application is None:
-            if self.settings:
-                raise ValueError("'settings' needs 'application'")
+            for name in filter(self._is_set, ("settings", "transactions")):
+                raise ValueError(f"'{name}' needs 'application'")
             return self
+        for name in filter(self._is_set, ("length", "operations", "skip")):
+            raise ValueError(
+                f"'{name}' has no effect with 'application': its runs are not sequences; leave it out"
+            )
         try:
             applications.parse_settings(applications.durable(self.application), self.settings)
         except FslabError as error:
             raise ValueError(str(error)) from error
         return self
+
+    def _is_set(self, name: str) -> bool:
+        return bool(getattr(self, name) != type(self).model_fields[name].default)
 
     @property
     def runs(self) -> int:
