@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -143,3 +144,17 @@ def test_jobs_of_later_phases_begin_after_those_of_earlier_ones(tmp_path: Path) 
     after = {2: [0], 3: [0, 1, 2], 4: [0, 1, 2], 5: [0, 1, 2], 6: [5]}
     for job, before in after.items():
         assert all(first[job] >= last[other] for other in before), (job, before, times)
+
+
+def test_the_end_of_a_job_with_exitall_ends_the_others_and_not_those_behind_a_wall(tmp_path: Path) -> None:
+    text = (
+        "[global]\nsize=8m\nbs=4k\nrw=write\n[long]\nrate=1m\n[short]\nexitall\nio_size=64k\n"
+        "[wall]\nstonewall\nio_size=64k\n"
+    )
+    work = parsed(WorkloadSpec(name="w", tool="fio", parameters={"file": "x.fio", "file_text": text}))
+    made = commands_of(work, tmp_path)
+    fio(made.run, tmp_path)
+    jobs = json.loads((tmp_path / "scratch" / "fio.json").read_text())["jobs"]
+    long, short, wall = (job["write"]["io_bytes"] for job in jobs)
+    assert long < 8 << 20
+    assert short == wall == 64 << 10

@@ -264,6 +264,29 @@ def test_a_sum_has_the_time_of_its_own_direction_and_phase() -> None:
     assert apart.metrics["total_read_bandwidth"] is None, "they did not run together"
 
 
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "what"),
+    [
+        ("exitall", "", "stonewall"),
+        ("", "exitall\nexit_what=group", "stonewall"),
+        ("exitall", "exit_what=all", "all"),
+    ],
+)
+def test_exitall_ends_the_other_jobs_although_each_is_a_group_of_its_own(
+    of_a: str, of_b: str, what: str
+) -> None:
+    parameters = parsed(f"[global]\nsize=1m\n[a]\n{of_a}\n[b]\n{of_b}\n")
+    *_, last = parameters.jobs
+    assert (last.options["exit_what"], "exitall" in last.options, last.ends_early) == (what, True, True)
+
+
+def test_exitall_in_groups_of_the_file_s_own_is_refused_with_what_to_write() -> None:
+    text = "[global]\nsize=1m\n[a]\nexitall\n[b]\nnew_group\n"
+    with pytest.raises(ValidationError, match="add exit_what=stonewall"):
+        parsed(text)
+    assert parsed(text.replace("exitall\n", "exitall\nexit_what=all\n")).jobs
+
+
 def test_fio_gets_what_was_understood_and_the_directory() -> None:
     commands = FIO.commands(parsed(TWO), JOB)
     text = commands.inputs["jobs.fio"]

@@ -16,7 +16,7 @@ from fslab.workloads import Parameters
 from fslab.workloads._fio_amounts import scaled
 from fslab.workloads._fio_file_reading import MOST_JOBS, JobFile, read_jobs, refusal
 from fslab.workloads._fio_one_job import OneJob
-from fslab.workloads._fio_option_conflicts import JobSection
+from fslab.workloads._fio_option_conflicts import EXIT_WHAT, EXITALL, GROUP, JobSection
 from fslab.workloads._fio_options import LEFT_OUT
 from fslab.workloads._fio_parameters import VARIABLES, mistake
 from fslab.workloads._fio_refused_options import spelled
@@ -99,6 +99,7 @@ def _too_long(job: OneJob) -> Iterator[str]:
 
 
 def _labelled(sections: list[JobSection], scale: float, given: Mapping[str, str]) -> Iterator[OneJob]:
+    exits = any(EXITALL in {**section.options, **given} for section in sections)  # whatever its value, to fio
     used = {"total", *(f"phase_{number}" for number in range(1, MOST_JOBS + 1))}
     for index, section in enumerate(sections):
         label = re.sub(r"[^a-z0-9]+", "_", section.name.lower()).strip("_") or "job"
@@ -109,5 +110,19 @@ def _labelled(sections: list[JobSection], scale: float, given: Mapping[str, str]
         yield OneJob(
             name=section.name,
             label=label if len(sections) > 1 else "",
-            options={**section.options, **changed, **given},
+            options={
+                **section.options,
+                **changed,
+                **given,
+                **(_exit({**section.options, **given}) if exits else {}),
+            },
         )
+
+
+def _exit(options: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return the options with which the end of a job ends the others. ``exitall`` of one job is one of all.
+
+    ``exit_what=group``, the default, would end none, because each job is a group of its own here.
+    """
+    what = options.get(EXIT_WHAT) or GROUP
+    return {EXITALL: None, EXIT_WHAT: "stonewall" if what == GROUP else what}

@@ -11,7 +11,15 @@ from posixpath import normpath
 
 from fslab.units import parse_duration, parse_size
 from fslab.workloads._fio_includes import BEGIN, INCLUDE, placed_lines
-from fslab.workloads._fio_option_conflicts import DIRECTORY, JobSection, Options, of_directories, refusals_of
+from fslab.workloads._fio_option_conflicts import (
+    DIRECTORY,
+    EXIT_WHAT,
+    JobSection,
+    Options,
+    of_directories,
+    of_exits,
+    refusals_of,
+)
 from fslab.workloads._fio_options import (
     ALIASES,
     ASYNC_ENGINES,
@@ -89,6 +97,8 @@ def read_jobs(name: str, text: str, *, given: frozenset[str], variables: Mapping
         for why in refusals_of(section, found.sections[:index], given)
     ]
     found.refused += of_directories(found.sections, given)
+    if "new_group" in found.left_out and EXIT_WHAT not in given:
+        found.refused += of_exits(found.sections)
     for section in found.sections:
         section.options.pop(DIRECTORY, None)
     found.refused.sort(key=_by_line)

@@ -104,7 +104,7 @@ class OneJob:
     @property
     def ends_early(self) -> bool:
         """Whether fio may end it before its run time is over."""
-        return "steadystate" in self.options
+        return not self.options.keys().isdisjoint({"steadystate", "exitall"})
 
     @property
     def runtime_s(self) -> float | None:

@@ -12,6 +12,7 @@ from fslab.workloads._fio_places import file_names, number, one_file, size_in_by
 from fslab.workloads._fio_requests import LARGEST_OF, request_of
 
 DIRECTORY = "directory"
+EXITALL, EXIT_WHAT, GROUP = "exitall", "exit_what", "group"
 _SIZES = frozenset({"size", "filesize", "nrfiles", "filename", "rw", "bs"})  # with LARGEST_OF
 
 Options = dict[str, str | None]
@@ -75,6 +76,14 @@ def _of_other_jobs(section: JobSection, before: Sequence[JobSection], given: fro
     if only_verifies(section.options, _directions(section.options)) and files.isdisjoint(chain(*written)):
         what = f"verify: no job before '{section.name}' writes the files that it checks"
         yield f"{what}: add one with the same 'filename' and 'verify', or delete the line"
+
+
+def of_exits(sections: Sequence[JobSection]) -> Iterator[str]:
+    """Yield the jobs that would end those of their group, in a file with groups of its own."""
+    for section in sections:
+        if EXITALL in section.options and (section.options.get(EXIT_WHAT) or GROUP) == GROUP:
+            what = "exitall: new_group limits which jobs it ends, and here each job is a group"
+            yield f"{section.place}: {what}: add exit_what=stonewall (all that run) or exit_what=all"
 
 
 def of_directories(sections: Sequence[JobSection], given: frozenset[str]) -> Iterator[str]:
