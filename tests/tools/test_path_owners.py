@@ -603,6 +603,17 @@ class TestDirectoriesOfOurOwn:
         assert paths.temporary() == theirs
         assert proc.environment()["TMPDIR"] == str(theirs)
 
+    @pytest.mark.parametrize(("mode", "used"), [(0o700, True), (0o755, True), (0o1777, False)])
+    def test_for_settings_of_tools(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, used: bool
+    ) -> None:
+        """In a HOME such as /tmp, anybody can put a .dpkg.cfg that names a program."""
+        (home := tmp_path / "home").mkdir()
+        home.chmod(mode)
+        for name in ("HOME", "TMPDIR"):
+            monkeypatch.setenv(name, str(home))
+        assert ("HOME" in proc.environment(), "TMPDIR" in proc.environment()) == (used, True)
+
     def test_for_reports(self, theirs: Path, capfd: pytest.CaptureFixture[str]) -> None:
         (theirs / "link").symlink_to("/dev/stdout")
         os.mkfifo(theirs / "pipe")  # they can put a link there before it is opened

@@ -118,10 +118,10 @@ def check_closed(directory: Path, named_by: str = "path", *, sticky: bool = True
         )
 
 
-def is_closed(directory: Path) -> bool:
+def is_closed(directory: Path, *, sticky: bool = True) -> bool:
     """Return whether ``check_closed`` passes."""
     try:
-        check_closed(directory)
+        check_closed(directory, sticky=sticky)
     except UnsafeError:
         return False
     return True

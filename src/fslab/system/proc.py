@@ -78,8 +78,10 @@ def shell_line(argv: Sequence[str]) -> str:
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a child: C locale, UTC, a PATH of trusted directories, and what the caller adds."""
     inherited = {key: os.environ[key] for key in ("HOME", "TMPDIR", "USER") if key in os.environ}
-    for name in ("HOME", "TMPDIR"):  # without these, tools read no settings of a user, and use /tmp
-        if name in inherited and not path_owners.is_closed(Path(inherited[name])):
+    # Without these, tools read no settings of a user, and use /tmp. In a HOME such as /tmp, others can put settings,
+    # which can name programs (dpkg.cfg(5), popt(3)).
+    for name, sticky in (("HOME", False), ("TMPDIR", True)):
+        if name in inherited and not path_owners.is_closed(Path(inherited[name]), sticky=sticky):
             del inherited[name]
     path = ":".join(search_path.directories())
     return {**inherited, "PATH": path, "LC_ALL": "C", "TZ": "UTC", **(extra or {})}
