@@ -38,7 +38,10 @@ class Plugin:
     def load(self) -> Any:
         """Return the module or class that the entry point names. Raises PluginError if this fails or is unsafe."""
         try:
-            _check_files((*self.metadata, *_code_of(self.entry_point.module)))
+            _check_files(self.metadata)
+            package, _, _ = self.entry_point.module.partition(".")
+            for each in (package, self.entry_point.module):  # a package can have its modules elsewhere
+                _check_files(_code_of(each))
             return self.entry_point.load()
         except PluginError:
             raise
@@ -98,15 +101,17 @@ def _check_files(files: Iterable[Path]) -> None:
 
 
 def _metadata_of(distribution: Distribution) -> tuple[Path, ...]:
-    place = getattr(distribution, "_path", None)  # PathDistribution: what is on sys.path and in no archive
-    if not isinstance(place, Path):
+    found = getattr(distribution, "_path", None)  # PathDistribution: what is on sys.path, also in an archive
+    if found is None:
         return ()
-    return (place, place / "entry_points.txt", place / "METADATA") if place.is_dir() else (place,)
+    place = Path(str(found))
+    return (place, *place.iterdir()) if place.is_dir() else (place,)
 
 
 def _code_of(module: str) -> Iterator[Path]:
-    """Yield the files and directories from which Python can load the package of ``module``, and its compiled files."""
-    spec = find_spec(module.partition(".")[0])
+    """Yield the files and directories from which Python can load a module or package, and its compiled files. To find
+    them, the packages that it is in are imported."""
+    spec = find_spec(module)
     if spec is None:
         return
     roots = spec.submodule_search_locations
@@ -118,12 +123,13 @@ def _code_of(module: str) -> Iterator[Path]:
 
 
 def _below(roots: Iterable[Path]) -> Iterator[Path]:
-    """Yield everything below these directories. Follows links, each directory once."""
+    """Yield these places, and everything below those that are directories. Follows links, each directory once."""
     seen: set[str] = set()
     for root in roots:
+        yield root  # also in an archive, which is then judged as what leads to it
         for top, names, files in os.walk(root, followlinks=True):
             if (real := os.path.realpath(top)) in seen:
                 names.clear()
                 continue
             seen.add(real)
-            yield from (Path(top), *(Path(top) / name for name in (*names, *files)))
+            yield from (Path(top) / name for name in (*names, *files))

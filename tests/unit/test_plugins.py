@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from importlib.util import cache_from_source
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -58,7 +60,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
     yield make
     plugins._installed.cache_clear()
-    for name in [*modules, "plugzoo", "plugzoo.cow"]:
+    for name in [*modules, "stable.deep", "plugzoo", "plugzoo.cow"]:
         sys.modules.pop(name, None)
 
 
@@ -213,10 +215,74 @@ def test_a_linked_part_of_a_package_is_checked(install: Install, tmp_path: Path)
         registry().get("horse")
 
 
-@pytest.mark.parametrize("name", ["entry_points.txt", ""])
+def archived(install: Install, *, module: str = "stable/deep.py", mode: int = 0o666) -> Path:
+    """Install a plug-in in a ZIP archive that is on ``sys.path``, as eggs are."""
+    installed = install()
+    info = next(installed.parent.glob("*.dist-info"))
+    archive = installed.parent.with_suffix(".zip")
+    with ZipFile(archive, "w") as content:
+        content.writestr("stable/__init__.py", "")
+        content.writestr(module, HORSE)
+        content.writestr(f"{info.name}/METADATA", (info / "METADATA").read_text())
+        content.writestr(f"{info.name}/entry_points.txt", f"[{GROUP}]\nhorse = stable.deep\n")
+    archive.chmod(mode)
+    shutil.rmtree(info)
+    installed.unlink()
+    plugins._installed.cache_clear()
+    return archive
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o644])
+def test_an_archive_that_others_can_write_to_is_not_loaded(
+    install: Install, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    archive = archived(install, mode=mode)
+    monkeypatch.syspath_prepend(archive)
+    if mode == 0o644:
+        assert registry().get("horse").says() == "neigh"
+        return
+    with pytest.raises(PluginError, match=f"other users can write to {archive}"):
+        registry().get("horse")
+    assert "stable" not in sys.modules
+
+
+def test_metadata_in_an_archive_are_checked(
+    install: Install, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    archive = archived(install, module="unused.py")
+    package = tmp_path / "safe/stable"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "deep.py").write_text(HORSE)
+    monkeypatch.syspath_prepend(archive)
+    monkeypatch.syspath_prepend(package.parent)
+    with pytest.raises(PluginError, match=f"other users can write to {archive}"):
+        registry().get("horse")
+    assert "stable" not in sys.modules
+
+
+def test_a_module_that_its_package_keeps_elsewhere_is_checked(install: Install, tmp_path: Path) -> None:
+    module = install()
+    package = module.with_suffix("")
+    package.mkdir()
+    (package / "__init__.py").write_text(f"__path__.append({str(tmp_path / 'elsewhere')!r})\n")
+    (tmp_path / "elsewhere").mkdir()
+    (deep := tmp_path / "elsewhere/deep.py").write_text(HORSE)
+    module.unlink()
+    entries = next(module.parent.glob("*.dist-info")) / "entry_points.txt"
+    entries.write_text(f"[{GROUP}]\nhorse = stable.deep\n")
+    deep.chmod(0o666)
+    with pytest.raises(PluginError, match=f"other users can write to {deep}"):
+        registry().get("horse")
+    assert "stable.deep" not in sys.modules
+
+
+@pytest.mark.parametrize("name", ["entry_points.txt", "METADATA", "RECORD", ""])
 def test_what_names_a_module_is_checked(install: Install, name: str) -> None:
     """Importing a module runs it, whoever wrote it: another user's entry point may not choose one."""
     file = next(install().parent.glob("*.dist-info")) / name
+    if not file.exists():
+        file.touch()
     file.chmod(file.stat().st_mode | 0o002)
     with pytest.raises(PluginError, match=f"other users can write to {file}"):
         registry().get("horse")
