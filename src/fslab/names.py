@@ -17,7 +17,10 @@ _NOT_IN_A_FILE_NAME = re.compile(r"[/\x00-\x1f\x7f\\\ud800-\udfff]|^[.-]")
 # The last ones change the direction of the text that follows: a command could look like another one.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _GAP = re.compile(" {20,}")
-_BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols that look like a blank
+# Letters and symbols that look like a blank, or that a terminal joins with the one before (Hangul, UAX #11).
+_UNSEEN = re.compile("[\u115f-\u11ff\u2800\u3164\ud7b0-\ud7ff\uffa0\ufffc\U0001d159\U0001f3fb-\U0001f3ff]")
+# Classes of UAX #9. A terminal can exchange such words, and what is between them.
+_TO_THE_LEFT = frozenset({"R", "AL", "AN"})
 LONGEST_FILE_NAME = 160  # bytes; with an extension well below the 255 of most file systems
 
 
@@ -60,19 +63,25 @@ def shown(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Return the text with an escape for each character that cannot be seen, that hides others or that a terminal
-    obeys, and with the number of blanks in place of a long gap: what is shown for consent must be what is executed."""
+    """Return the text with an escape for each character that cannot be seen, that hides or moves others, or that a
+    terminal obeys, and with the number of blanks in place of a long gap: what is shown for consent is what is executed.
+    """
     seen = "".join(each if _is_visible(each) else each.encode("unicode_escape").decode() for each in text)
     return _GAP.sub(lambda found: f" [{len(found[0])} blanks] ", seen)
 
 
 def columns_of(character: str) -> int:
-    """Return how many columns a visible character takes on a terminal."""
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    """Return how many columns a visible character takes at most on a terminal. For those of ambiguous width, that is
+    the terminal's choice (UAX #11)."""
+    return 2 if unicodedata.east_asian_width(character) in "WFA" else 1
 
 
 def _is_visible(character: str) -> bool:
-    return character == " " or (unicodedata.category(character)[0] in "LNPS" and character not in _BLANK)
+    return character == " " or (
+        unicodedata.category(character)[0] in "LNPS"
+        and not _UNSEEN.match(character)
+        and unicodedata.bidirectional(character) not in _TO_THE_LEFT
+    )
 
 
 def obeyed(text: str) -> str | None:

@@ -4,8 +4,14 @@ the gate, and the question shows everything."""
 from __future__ import annotations
 
 import ast
+import fcntl
+import os
+import pty
+import struct
 import sys
+import termios
 from collections.abc import Iterator, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +237,8 @@ class TestQuestion:
             ("a\nb\n\n", "a\\nb\\n\\n"), ("a\tb\rc", "a\\tb\\rc"), ("\x1b[2K\x9b1A", "\\x1b[2K\\x9b1A"),
             ("\u202egnp\u2069", "\\u202egnp\\u2069"), ("\u200b\u00ad\ufeff", "\\u200b\\xad\\ufeff"),
             ("a\u3164b\u2800", "a\\u3164b\\u2800"), ("e\u0301", "e\\u0301"), ("\U000e0041", "\\U000e0041"),
+            ("mv \u05d0 \u0628 \u0661", "mv \\u05d0 \\u0628 \\u0661"), ("a\u1161\ud7b0", "a\\u1161\\ud7b0"),
+            ("\U0001d159\ufffc\U0001f3fb", "\\U0001d159\\ufffc\\U0001f3fb"),
             ("true;" + " " * 500 + "rm x", "true; [500 blanks] rm x"), ("zürich → 漢", "zürich → 漢"),
         ],
     )  # fmt: skip
@@ -238,10 +246,15 @@ class TestQuestion:
         _, line, _ = self.lines(Executed(kind=Kind.COMMAND, what=written), columns=200)
         assert line == f"1/1 command: {seen}"
 
-    def test_no_line_is_wider_than_the_screen(self) -> None:
-        found = self.lines(Executed(kind=Kind.COMMAND, what="x" * 100 + "漢" * 100))
-        assert max(len(line) + line.count("漢") for line in found) == 60
-        assert "".join(line.strip() for line in found[1:-1]) == "1/1 command: " + "x" * 100 + "漢" * 100
+    @pytest.mark.parametrize("columns", [60, 19, 5])
+    @pytest.mark.parametrize("wide", ["漢", "→"])  # the second one on some terminals
+    def test_no_line_is_wider_than_the_screen(self, columns: int, wide: str) -> None:
+        script = Executed(kind=Kind.SCRIPT, what="x.sh", text="y" * 100 + wide * 100)
+        found = self.lines(Executed(kind=Kind.COMMAND, what="x" * 100 + wide * 100), script, columns=columns)
+        assert max(len(line) + line.count(wide) for line in found) in {columns - 1, columns}
+        said = "".join(line.strip() for line in found)
+        assert "1/2command:" + "x" * 100 + wide * 100 in said.replace(" ", "")
+        assert "1/1|" + "y" * 100 + wide * 100 in said.replace(" ", "")
 
     def test_the_text_of_a_script_is_shown_to_its_end(self) -> None:
         script = Executed(kind=Kind.SCRIPT, what="x.sh", text="true\n" * 50 + "rm -rf /")
@@ -260,9 +273,37 @@ class TestQuestion:
             return next(answers)
 
         monkeypatch.setattr(typer, "confirm", confirm)
-        assert not consent._paged([f"line {number}" for number in range(100)], rows=22)
+        assert not consent._paged([f"line {number}" for number in range(100)], os.terminal_size((80, 22)))
         assert said == [f"line {start} of 100: show the next lines?" for start in (20, 40)]
         assert capsys.readouterr().err.splitlines()[-1] == "line 39"
+
+    @pytest.mark.parametrize(("columns", "rows"), [(20, 24), (40, 10), (200, 50), (80, 4)])
+    def test_no_line_leaves_the_screen_before_it_is_asked(
+        self, monkeypatch: pytest.MonkeyPatch, columns: int, rows: int
+    ) -> None:
+        """Whatever is said in the environment, and wherever standard output goes."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        monkeypatch.setenv("COLUMNS", "400")
+        monkeypatch.setenv("LINES", "500")
+        pages, page = [], list[str]()
+
+        def confirm(question: str, **_: object) -> bool:
+            pages.append([*page, f"{question} [y/N]: "])
+            page.clear()
+            return question != "Run them?"
+
+        monkeypatch.setattr(typer, "confirm", confirm)
+        monkeypatch.setattr(consent, "say", lambda line, **_: page.append(line))
+        with os.fdopen(theirs, "w+b", buffering=0) as raw, TextIOWrapper(raw) as terminal:
+            monkeypatch.setattr(sys, "stderr", terminal)
+            monkeypatch.setattr(sys, "stdin", terminal)
+            with pytest.raises(UsageError, match="not allowed"):
+                consent.of_user().require([cell(tool="command", run="true " + "x" * 3000)])
+            monkeypatch.undo()
+        os.close(ours)
+        assert pages[-1][-1].startswith("Run them?")
+        assert max(sum(-(-len(line) // columns) for line in each) for each in pages) <= rows
 
     def test_it_is_shown_without_a_terminal(self, capsys: pytest.CaptureFixture[str]) -> None:
         found: Sequence[Cell] = [cell(tool="command", run="sh {file}", file="x", file_text="rm -rf /")]

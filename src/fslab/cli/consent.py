@@ -7,7 +7,6 @@ store may contain campaigns of other users.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,9 @@ from fslab.units import counted
 
 if TYPE_CHECKING:
     from fslab.campaign.consent import Consent, Executed
+
+_USUAL = os.terminal_size((80, 24))  # of a terminal that does not say its size
+_QUESTION_COLUMNS = 64  # of the longest question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,29 +68,30 @@ def lines(found: Sequence[Executed], columns: int, *, texts: bool = True) -> Ite
     ``texts``: with the text of scripts.
     """
     user = "root, unconfined" if os.geteuid() == 0 else "this user, unconfined"
-    yield f"The study brings {counted(len(found), 'program')}, executed as {user}:"
+    yield from _wrapped(f"The study brings {counted(len(found), 'program')}, executed as {user}:", columns)
     for number, each in enumerate(found, start=1):
-        yield from _wrapped(f"{number}/{len(found)} {each.kind}: {names.visible(each.what)}", columns, "    ")
+        yield from _wrapped(f"{number}/{len(found)} {each.kind}: {names.visible(each.what)}", columns, 4)
         written = [] if each.text is None else each.text.split("\n")
         if not texts:
             written = []
         for line, text in enumerate(written, start=1):
-            yield from _wrapped(f"{line:6}/{len(written)} | {names.visible(text)}", columns, " " * 8)
-    yield f"end of the {counted(len(found), 'program')}"
+            yield from _wrapped(f"{line:6}/{len(written)} | {names.visible(text)}", columns, 8)
+    yield from _wrapped(f"end of the {counted(len(found), 'program')}", columns)
 
 
 def _say(found: Sequence[Executed]) -> None:
-    for line in lines(found, _columns(), texts=False):
+    for line in lines(found, _columns(_terminal()), texts=False):
         say(line, err=True)
 
 
 def _ask(found: Sequence[Executed]) -> None:
     """Show everything, page by page on a terminal, and ask. Raises UsageError unless the user agrees on a terminal."""
-    shown = list(lines(found, _columns()))
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    terminal = _terminal()
+    shown = list(lines(found, _columns(terminal)))
+    if terminal is None or not sys.stdin.isatty():
         for line in shown:
             say(line, err=True)
-    elif _paged(shown, shutil.get_terminal_size().lines) and typer.confirm("Run them?", err=True):
+    elif _paged(shown, terminal) and typer.confirm("Run them?", err=True):
         return
     raise UsageError(
         "the programs that the study brings were not allowed",
@@ -97,9 +100,9 @@ def _ask(found: Sequence[Executed]) -> None:
     )
 
 
-def _paged(shown: Sequence[str], rows: int) -> bool:
+def _paged(shown: Sequence[str], terminal: os.terminal_size) -> bool:
     """Print lines with a pause before any of them leaves the screen. Return False if the user refuses to read on."""
-    page = max(1, rows - 2)
+    page = max(1, terminal.lines - 1 - -(-_QUESTION_COLUMNS // terminal.columns))
     for start in range(0, len(shown), page):
         if start and not typer.confirm(
             f"line {start} of {len(shown)}: show the next lines?", default=True, err=True
@@ -110,18 +113,29 @@ def _paged(shown: Sequence[str], rows: int) -> bool:
     return True
 
 
-def _columns() -> int:
-    """Return the columns of the terminal; no limit for a file or a pipe."""
-    return max(40, shutil.get_terminal_size().columns - 1) if sys.stderr.isatty() else sys.maxsize
+def _terminal() -> os.terminal_size | None:
+    """Return the size of the terminal at standard error; None if there is none. Not by COLUMNS and LINES, which can be
+    those of another terminal, and not by standard output, which can be a file."""
+    try:
+        found = os.get_terminal_size(sys.stderr.fileno())
+    except OSError:
+        return None
+    return os.terminal_size((found.columns or _USUAL.columns, found.lines or _USUAL.lines))
 
 
-def _wrapped(text: str, columns: int, indent: str) -> Iterator[str]:
-    """Yield a text in lines that a terminal shows as one row each."""
+def _columns(terminal: os.terminal_size | None) -> int:
+    """Return how long a line may be; no limit for a file or a pipe."""
+    return sys.maxsize if terminal is None else max(2, terminal.columns - 1)
+
+
+def _wrapped(text: str, columns: int, indent: int = 0) -> Iterator[str]:
+    """Yield a text in lines that a terminal shows as one row each. ``indent``: of those after the first."""
+    blanks = " " * min(indent, columns // 2)
     row, width = "", 0
     for character in text:
         wide = names.columns_of(character)
         if width + wide > columns:
             yield row
-            row, width = indent, len(indent)
+            row, width = blanks, len(blanks)
         row, width = row + character, width + wide
     yield row
