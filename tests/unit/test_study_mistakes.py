@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
@@ -16,6 +17,7 @@ from fslab.errors import StudyError, UsageError, nearest
 from fslab.machine import tunables
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.study import read
+from fslab.study.inputs import MOST_BYTES
 from fslab.study.load import load, load_text
 from fslab.study.source import Node
 
@@ -499,3 +501,24 @@ def test_a_long_chain_and_a_long_list_are_refused_soon(monkeypatch: pytest.Monke
     assert entries < 400 * 4 * 52
     items = "1," * 50_000
     assert mistakes(GOOD.replace("64m", f"[{items}1]")) == ["13: not valid YAML: more than 20000 values"]
+
+
+def test_texts_that_a_store_would_not_read_again_are_refused(tmp_path: Path) -> None:
+    """Each cell is stored with its texts: an alias, or a file of many cells, makes gigabytes of some kilobytes."""
+    text = changed(("tool: fio", "tool: fio\n    ioengine: io_uring\n    direct: true"))
+    long = f"{text}    description: {'d' * 60_000}\n"
+    loops = f"    iodepth: [{', '.join(map(str, range(1, 10)))}]\n"
+    load_text(long + loops, "s.yaml")
+    many = f"    iodepth: [{', '.join(map(str, range(1, 400)))}]\n"
+    load_text(text + many, "s.yaml")
+    (message,) = mistakes(long + many)
+    assert "Mi characters of text; at most 32 Mi are allowed" in message
+    (tmp_path / "f").write_text("#" * MOST_BYTES)
+    names = ", ".join(f"{'./' * number}f" for number in range(20))
+    study = tmp_path / "s.yaml"
+    study.write_text(
+        "title: t\nmedia: {m: {type: ram, size: 1g}}\nstacks: {s: {medium: m, filesystem: ext4}}\n"
+        f"workloads: {{w: {{tool: command, run: 'sh {{file}}', file: [{names}]}}}}\n"
+    )
+    with pytest.raises(StudyError, match="the study's files have more than 16 Mi characters: name fewer"):
+        load(study)

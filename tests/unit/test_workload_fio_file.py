@@ -15,6 +15,7 @@ from fslab.errors import StudyError, ToolFailedError
 from fslab.study.load import load_text
 from fslab.validity.facts import Depth
 from fslab.workloads import REGISTRY, Job, ToolOutput
+from fslab.workloads._fio_file_reading import read_jobs
 from fslab.workloads._fio_output import jobs_of
 
 FIO = REGISTRY.get("fio").of({"file": "x.fio"})
@@ -455,3 +456,13 @@ def test_no_two_jobs_have_the_same_label() -> None:
 )  # fmt: skip
 def test_request_sizes_may_be_empty(bs: str, sizes: tuple[int, ...]) -> None:
     assert FIO.traits(parsed(f"[a]\nrw=rw\nsize=1m\nbs={bs}\n")).request_bytes == sizes
+
+
+def test_of_a_file_of_mistakes_not_every_line_is_explained() -> None:
+    """A file of 1 MiB with 300,000 wrong lines would take minutes: each is compared with all options."""
+    found = read_jobs("f", "[a]\n" + "zz\n" * 2000, given=frozenset(), variables={})
+    assert (len(found.refused), found.refused[0][:5], found.refused[-1][:7]) == (500, "f:2: ", "f:501: ")
+    found = read_jobs(
+        "f", "".join(f"[{number}]\n" for number in range(2000)), given=frozenset(), variables={}
+    )
+    assert found.refused == ["f: has 2000 jobs, at most 32 are possible: split it"]

@@ -23,6 +23,7 @@ from fslab.units import format_size
 from fslab.workloads import Workload
 
 MOST_BYTES = 1 << 20
+MOST_CHARACTERS = 16 << 20  # of all files of a study
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +89,11 @@ class Inputs:
         if written not in self.texts:
             if self.place is None:
                 raise FslabError(f"the text of '{written}' is not known")
-            self.texts[written] = self.place.text_of(written)
+            text = self.place.text_of(written)
+            if sum(map(len, self.texts.values())) + len(text) > MOST_CHARACTERS:
+                most = f"{MOST_CHARACTERS >> 20} Mi characters"
+                raise FslabError(f"'{written}': with it, the study's files have more than {most}: name fewer")
+            self.texts[written] = text
         return self.texts[written]
 
 

@@ -31,6 +31,7 @@ from fslab.workloads._fio_options import (
 from fslab.workloads._fio_refused_options import COUNTS, cut_off, objection
 
 MOST_JOBS = 32
+MOST_REFUSED = 500  # lines: to look for what was meant takes a part of a millisecond for each
 _SECTION = re.compile(r"\[([^\[\]/$`\\.][^\[\]/$`\\]*)\]")
 _SET_UP = re.compile(r"(?m)^.+: \(g=\d+\): rw=.*")
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
@@ -82,15 +83,18 @@ class JobFile:
 def read_jobs(name: str, text: str, *, given: frozenset[str], variables: Mapping[str, str]) -> JobFile:
     """Return what the file contains. Options that are ``given`` beside the file are not read from it."""
     reader = _Reader(given=given, variables=variables)
+    found = reader.found
     for place, line in placed_lines(name, text):
         reader.read(place, line)
-    found = reader.found
+        if len(found.refused) >= MOST_REFUSED:
+            return found
     if not found.sections and not found.refused:
         found.refused.append(f"{name}: has no job: add a section, such as [job]")
     if len(found.sections) > MOST_JOBS:
         found.refused.append(
             f"{name}: has {len(found.sections)} jobs, at most {MOST_JOBS} are possible: split it"
         )
+        return found
     found.refused += [
         why
         for index, section in enumerate(found.sections)
