@@ -170,6 +170,19 @@ class TestWriters:
         finally:
             shell("losetup", "--detach", upper)
 
+    def test_the_image_below_a_loop_device_is_open(self, loop: Make, stable: Stable) -> None:
+        """As by a virtual machine whose disk it is."""
+        device = loop()
+        path = stable(device)
+        image = Path(sysfs.text(sysfs.block_directory(device) / "loop/backing_file") or "")
+        with image.open("rb"):
+            assert guard.check_unused(path) == device
+        with (
+            image.open("r+b"),
+            pytest.raises(UnsafeError, match=f"is open for writing by process {os.getpid()} "),
+        ):
+            guard.check_unused(path)
+
     def test_a_disk_and_its_partitions_share_their_writers(
         self, parted: Path, stable: Stable, tmp_path: Path
     ) -> None:

@@ -5,6 +5,7 @@ that other loop devices can lie on too, a disk can have several paths, and SCSI 
 in addition to the block device.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,14 +44,15 @@ def below(block: Path) -> Iterator[Path]:
 
 
 def numbers(block: Path) -> set[str]:
-    """Return ``major:minor`` of all devices through which the bytes of this device can be written.
-
-    The number of a character device is prefixed with ``c``.
-    """
+    """Return the numbers of all devices and files through which the bytes of this device can be written, as from
+    ``syscalls.file_number``."""
     found = set()
     for each in (*same_bytes(block), *below(block)):
         found.add(number(each))
         found.update(_generic(disk(each)))
+        if (lies_on := backing(disk(each))) is not None and lies_on.block is None:
+            device, inode = lies_on.file
+            found.add(f"f{os.major(device)}:{os.minor(device)}:{inode}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Find the processes that can write to a block device, by the device numbers of their open files, never by names.
+"""Find the processes that can write to a block device, by the numbers of their open files, never by names.
 
 A device node can be anywhere, in any mount namespace, and can be deleted. Only reads. Not found are processes of a
 sibling or parent PID namespace, and descriptors in the queue of a socket or in an io_uring.
@@ -30,8 +30,8 @@ class Writer:
 
 
 def writers(numbers: Collection[str]) -> list[Writer]:
-    """Return the processes that have a device with one of these numbers open or mapped for writing. A number is
-    ``major:minor``; a ``c`` before it means a character device."""
+    """Return the processes that have a device or file with one of these numbers open or mapped for writing. A number is
+    as from ``syscalls.file_number``."""
     found = set()
     for process in PROC.glob("[0-9]*"):
         if any(_writes(links, numbers) for links in _open_files(process)):
@@ -61,7 +61,7 @@ def _writes(links: Iterable[Path], numbers: Collection[str]) -> bool:
     """Return whether one of the links, which all lead to the same file, was opened for writing."""
     for link in links:
         try:
-            if syscalls.device_number(link) not in numbers:
+            if syscalls.file_number(link) not in numbers:
                 return False
             # proc_pid_fd(5): the mode of the link itself shows how the file was opened.
             if link.lstat().st_mode & stat.S_IWUSR:

@@ -38,7 +38,7 @@ NILFS_IOCTL_CHANGE_CPMODE, NILFS_IOCTL_SYNC = 0x40106E80, 0x80086E8A
 COMPRESS_FLAG, CASEFOLD_FLAG = 0x4, 0x40000000
 FIEMAP_EXTENT_ENCODED = 0x8
 MAP_SHARED_VALIDATE, MAP_SYNC = 0x3, 0x80000
-_STATX_TYPE, _STATX_DIOALIGN = 0x1, 0x2000
+_STATX_TYPE, _STATX_INO, _STATX_DIOALIGN = 0x1, 0x100, 0x2000
 _AT_STATX_DONT_SYNC = 0x4000
 _KCMP, _KCMP_FILES = {"x86_64": 312, "aarch64": 272, "riscv64": 272}, 2
 _KEYCTL, _JOIN_SESSION_KEYRING = {"x86_64": 250, "aarch64": 219, "riscv64": 219}, 1
@@ -122,16 +122,26 @@ def direct_alignment(path: Path) -> DirectAlignment | None:
     return DirectAlignment(memory_bytes=memory, offset_bytes=offset)
 
 
-def device_number(path: Path) -> str | None:
-    """Return ``major:minor`` of the block device that a path leads to, ``cmajor:minor`` of a character device, None for
-    any other file.
+def file_number(path: Path) -> str | None:
+    """Return ``major:minor`` of the block device that a path leads to, ``cmajor:minor`` of a character device,
+    ``fmajor:minor:inode`` of a regular file, None for any other file.
 
     Uses only cached attributes (AT_STATX_DONT_SYNC): a stat(2) of a file on an unreachable network server hangs.
     """
     buffer = ctypes.create_string_buffer(_STATX_BYTES)
-    arguments = (AT_FDCWD, os.fsencode(path), _AT_STATX_DONT_SYNC, ctypes.c_uint(_STATX_TYPE), buffer)
+    arguments = (
+        AT_FDCWD,
+        os.fsencode(path),
+        _AT_STATX_DONT_SYNC,
+        ctypes.c_uint(_STATX_TYPE | _STATX_INO),
+        buffer,
+    )
     checked(_libc.statx(*arguments), path)
     (mode,) = struct.unpack_from("=H", buffer, 0x1C)
+    if stat.S_ISREG(mode):
+        (inode,) = struct.unpack_from("=Q", buffer, 0x20)
+        major, minor = struct.unpack_from("=II", buffer, 0x88)
+        return f"f{major}:{minor}:{inode}"
     major, minor = struct.unpack_from("=II", buffer, 0x80)
     kinds = {stat.S_IFBLK: "", stat.S_IFCHR: "c"}
     kind = kinds.get(stat.S_IFMT(mode))
