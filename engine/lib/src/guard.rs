@@ -21,8 +21,31 @@ use crate::walk::{Dents, entries};
 /// File with the home directories of all local accounts.
 const ACCOUNTS: &str = "/etc/passwd";
 /// System directories (hier(7)): neither they nor anything below them may be filled or emptied.
-const SYSTEM: [&str; 11] =
-    ["/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/sbin", "/sys", "/usr"];
+/// The state of the system's own services and package managers is part of it.
+const SYSTEM: [&str; 18] = [
+    "/bin",
+    "/boot",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/proc",
+    "/run/systemd",
+    "/run/udev",
+    "/sbin",
+    "/sys",
+    "/usr",
+    "/var/lib/dpkg",
+    "/var/lib/pacman",
+    "/var/lib/rpm",
+    "/var/lib/systemd",
+    "/var/spool",
+];
+/// Device nodes and their names: system directories too, without other file systems below them (`/dev/shm`).
+const DEVICES: &str = "/dev";
+/// What is directly in these belongs to a program. Directories further below them may be filled or emptied.
+const OF_PROGRAMS: [&str; 5] = ["/run", "/var", "/var/cache", "/var/lib", "/var/log"];
 /// Shared directories: they may not be filled or emptied themselves, but directories below them may.
 const SHARED: [&str; 14] = [
     "/dev",
@@ -111,10 +134,10 @@ impl Target {
         if current.context("check the parents of", || ".")?.contains(&this) {
             return Err(refused(&self.path, "is the current directory or contains it"));
         }
-        if let Some(why) = is_protected(&opened).context("check the parents of", || &self.path)? {
+        let ours = self.name.as_bytes().starts_with(WORK_DIRECTORIES);
+        if let Some(why) = is_protected(&opened, ours).context("check the parents of", || &self.path)? {
             return Err(refused(&self.path, why));
         }
-        let ours = self.name.as_bytes().starts_with(WORK_DIRECTORIES);
         if homes().iter().any(|home| holds(this, home)) || (!ours && lies_in_homes(around)) {
             return Err(refused(&self.path, "is a home directory or contains one"));
         }
@@ -243,8 +266,8 @@ fn is_empty(directory: &OwnedFd) -> rustix::io::Result<bool> {
 
 /// Return why the directory must not be touched, if it belongs to the system. Without this check, root could destroy
 /// the system by mistyping a path. A directory is known by its identity, and by its place in its file system: a bind
-/// mount hides what is around it.
-fn is_protected(directory: &OwnedFd) -> rustix::io::Result<Option<&'static str>> {
+/// mount hides what is around it. `ours`: it is a work directory of the engine, by its name.
+fn is_protected(directory: &OwnedFd, ours: bool) -> rustix::io::Result<Option<&'static str>> {
     let open = |path: &&str| rustix::fs::openat(CWD, *path, PLACE, Mode::empty()).ok();
     let system: Vec<OwnedFd> = SYSTEM.iter().filter_map(open).collect();
     let ids = |opened: &[OwnedFd]| -> rustix::io::Result<Vec<FileId>> {
@@ -262,7 +285,15 @@ fn is_protected(directory: &OwnedFd) -> rustix::io::Result<Option<&'static str>>
         }
         Ok(mounts.is_covered(&place).then_some("is a mount point"))
     };
-    if around.iter().any(|id| own.contains(id)) || shared.contains(&around[0]) {
+    let devices = ids(&open(&DEVICES).into_iter().collect::<Vec<_>>())?;
+    let is_node = |id: &FileId| around.contains(id) && around[0].device == id.device;
+    let programs = ids(&OF_PROGRAMS.iter().filter_map(open).collect::<Vec<_>>())?;
+    let of_program = !ours && around.get(1).is_some_and(|id| programs.contains(id));
+    if of_program
+        || devices.iter().any(is_node)
+        || around.iter().any(|id| own.contains(id))
+        || shared.contains(&around[0])
+    {
         return Ok(Some("is a system directory"));
     }
     lies_in_system().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))

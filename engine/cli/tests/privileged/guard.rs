@@ -75,6 +75,27 @@ pub(crate) fn a_system_directory_is_known_behind_a_bind_mount() {
     check(script, 13);
 }
 
+pub(crate) fn what_the_system_keeps_while_it_runs_is_known() {
+    let script = r#"
+        mount -t tmpfs none /run; mount -t tmpfs none /var/lib; mount -t tmpfs none /dev; mknod -m 666 /dev/null c 1 3
+        mkdir -p /run/systemd/units /run/service/data /dev/disk/by-id /dev/shm /var/lib/dpkg/info /var/lib/service/data
+        mount -t tmpfs none /dev/shm; mkdir /dev/shm/data; echo kept > /var/lib/dpkg/info/kept
+        for path in /run/systemd /run/systemd/units /run/service /dev/disk /dev/disk/by-id /var/lib/dpkg/info \
+            /var/lib/service
+        do
+            refuses delete "$path" --yes
+            refuses delete "$path" --keep-root
+            refuses sync-write "$DIR/source" "$path"
+        done
+        refuses small-files /dev/disk --files 3
+        [ -e /dev/disk/by-id ] && [ -e /var/lib/dpkg/info/kept ] || echo gone
+        for path in /run/service/data /dev/shm/data /var/lib/service/data; do
+            "$ENGINE" delete "$path" > "$DIR/out" && [ ! -e "$path" ] || echo "refused: $path"
+        done
+        "$ENGINE" small-files /run --files 3 > "$DIR/out" || echo "refused: a work directory""#;
+    check(script, 22);
+}
+
 pub(crate) fn a_home_directory_of_no_local_account_is_known() {
     let script = r#"
         mount -t tmpfs none /home; mkdir -p /home/directory-service/tree/x; echo kept > /home/directory-service/kept

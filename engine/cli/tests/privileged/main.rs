@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         guard::a_home_directory_of_no_local_account_is_known,
         guard::a_system_directory_is_known_behind_a_bind_mount,
         guard::no_destructive_command_takes_what_was_not_meant,
+        guard::what_the_system_keeps_while_it_runs_is_known,
         guard::work_directories_are_never_those_of_others,
         mounts::a_top_that_stays_is_not_counted_as_deleted,
         mounts::delete_does_not_cross_into_another_file_system,
