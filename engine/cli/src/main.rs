@@ -1,7 +1,6 @@
 //! The `fslab-engine` binary: parse the command line, run the command, and print the result as a table or as JSON.
 
 mod commands;
-mod plain;
 mod signals;
 mod table;
 mod units;
@@ -11,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use fslab_engine::document::Failure;
-use fslab_engine::{Error, stop, sys};
+use fslab_engine::{Error, plain, stop, sys};
 
 use crate::commands::Command;
 
@@ -42,7 +41,14 @@ Example: ten thousand files of 4 KiB, each step with cold caches:
   fslab-engine small-files /mnt --operations stat,read,delete";
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let Some(said) = plain::refusal(&error) else { error.exit() };
+            eprint!("{said}");
+            return ExitCode::from(2);
+        }
+    };
     signals::install();
     sys::raise_descriptor_limit();
     match run(&arguments) {

@@ -20,6 +20,7 @@ pub mod mounts;
 pub mod names;
 pub mod numbered;
 pub mod operations;
+pub mod plain;
 pub mod random;
 pub mod room;
 pub mod stop;

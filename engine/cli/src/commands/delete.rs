@@ -4,11 +4,10 @@ use std::io::{self, BufRead, IsTerminal};
 
 use anyhow::bail;
 use clap::Args;
-use fslab_engine::Error;
 use fslab_engine::operations::delete::{Parameters, holds_more_than, run};
+use fslab_engine::{Error, plain};
 
 use super::Shown;
-use crate::plain;
 
 /// Maximum number of files that are deleted on a terminal without confirmation.
 const ASK_ABOVE: u64 = 10_000;

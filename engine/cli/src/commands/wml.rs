@@ -6,14 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 use clap::{ArgGroup, Args};
-use fslab_engine::Error;
 use fslab_engine::document::Outcome;
-use fslab_engine::input;
+use fslab_engine::{Error, input, plain};
 use fslab_filebench::{Parameters, check, digest, personalities, run};
 use serde_json::json;
 
 use super::Shown;
-use crate::plain;
 
 /// Run a workload file of Filebench, or a built-in workload
 ///

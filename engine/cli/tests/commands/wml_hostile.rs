@@ -1,6 +1,7 @@
 //! Malicious workload files: they are refused with a short message, and create nothing outside the directory.
 
 use std::fs;
+use std::process::Command;
 
 use crate::common;
 use tempfile::tempdir;
@@ -152,5 +153,24 @@ fn a_terminal_gets_no_escapes_from_a_workload() {
             let obeyed = |c: char| (c.is_control() && c != '\n' && c != '\t') || c == '\u{202e}';
             assert!(!said.contains(obeyed), "{more:?}: {said:?}");
         }
+    }
+}
+
+/// A shell writes names of files into a command line (`fslab-engine walk *`).
+#[test]
+fn a_terminal_gets_no_escapes_from_a_command_line() {
+    let name = "\u{1b}]0;evil\u{7}title\u{9b}2J\u{202e}";
+    let wrong = format!("--{name}");
+    let disk = || Command::new(env!("CARGO_BIN_EXE_fslab-disk"));
+    let engine = [vec![name], vec![&wrong], vec!["delete", name], vec!["small-files", "d", "--files", name]];
+    let engine = engine.map(|words| (common::engine(), words));
+    let disk = [vec![name], vec![&wrong], vec!["serve", "d", "--size", name]].map(|words| (disk(), words));
+    for (mut command, words) in engine.into_iter().chain(disk) {
+        let output = command.args(words).output().unwrap();
+        assert!(!output.status.success());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("title"), "{said:?}");
+        let obeyed = |c: char| (c.is_control() && c != '\n' && c != '\t') || c == '\u{202e}';
+        assert!(!said.contains(obeyed), "{said:?}");
     }
 }

@@ -30,14 +30,22 @@ mod virtio;
 use std::process::ExitCode;
 
 use clap::Parser;
+use fslab_engine::plain;
 
 /// Run the command. The binary only calls this function.
 pub fn main() -> ExitCode {
-    match options::Arguments::parse().run() {
-        Ok(()) => ExitCode::SUCCESS,
+    match options::Arguments::try_parse() {
+        Ok(arguments) => match arguments.run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("fslab-disk: {}", plain::text(&format!("{error:#}")));
+                ExitCode::FAILURE
+            }
+        },
         Err(error) => {
-            eprintln!("fslab-disk: {error:#}");
-            ExitCode::FAILURE
+            let Some(said) = plain::refusal(&error) else { error.exit() };
+            eprint!("{said}");
+            ExitCode::from(2)
         }
     }
 }

@@ -19,6 +19,7 @@ use fslab_disk_model::log;
 use fslab_disk_model::log::LARGEST_DISK;
 use fslab_disk_model::profile::{self, Built, Setup};
 use fslab_disk_model::store::Store;
+use fslab_engine::plain;
 use rustix::fs::Mode;
 use serde_json::{Value, json};
 
@@ -154,7 +155,8 @@ fn mounted(options: &Serve, signals: &OwnedFd, device: Device, fastest: Option<u
     let _ = sys::notify(&device.wake);
     if started.mounted {
         if let Err(error) = clean::abort(&directory) {
-            eprintln!("fslab-disk: cannot unmount {}: {error}", directory.display());
+            let place = directory.display().to_string();
+            eprintln!("fslab-disk: cannot unmount {}: {error}", plain::text(&place));
         }
     }
     for thread in started.threads {

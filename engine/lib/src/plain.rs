@@ -12,12 +12,17 @@ fn is_obeyed(c: char) -> bool {
 }
 
 /// Return the text with these characters as `\u{1b}`.
-pub(crate) fn text(said: &str) -> Cow<'_, str> {
+pub fn text(said: &str) -> Cow<'_, str> {
     replaced(said, |c| c.escape_unicode().to_string())
 }
 
+/// Return what is wrong with a command line, as such text; `None` if it asks for help or the version.
+pub fn refusal(error: &clap::Error) -> Option<String> {
+    error.use_stderr().then(|| text(&error.render().to_string()).into_owned())
+}
+
 /// Return an equal JSON document with these characters as `\u001b`: all of them are in strings.
-pub(crate) fn json(document: &str) -> Cow<'_, str> {
+pub fn json(document: &str) -> Cow<'_, str> {
     replaced(document, |c| format!("\\u{:04x}", u32::from(c)))
 }
 
