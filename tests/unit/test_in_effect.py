@@ -32,7 +32,7 @@ F2FS = (
         ("ext4", "journal_ioprio=7,mb_optimize_scan=0,silent", EXT4, {}),
         ("xfs", "logbsize=32768,nodiscard,noikeep,sysvgroups", XFS, {}),
         ("xfs", "ikeep,discard", XFS, {"ikeep": None, "discard": None}),
-        ("xfs", "sunit=0,swidth=0", XFS, {}),
+        ("xfs", "sunit=0,swidth=0,max_atomic_write=0", XFS, {}),
         ("xfs", "sunit=0", f"{XFS},sunit=128,swidth=512", {"sunit=0": "sunit=128"}),
         ("xfs", "uquota", f"{XFS},usrquota".replace(",noquota", ""), {}),
         ("btrfs", "nodatacow,compress=zstd", f"{BTRFS},compress=zstd:3", {"nodatacow": None}),
@@ -56,7 +56,8 @@ F2FS = (
 def test_options_that_the_kernel_dropped_or_changed(
     name: str, asked: str, listed: str, found: dict[str, str | None]
 ) -> None:
-    assert changed(REGISTRY.get(name), asked, [option for option in listed.split(",") if option]) == found
+    shown = [option for option in listed.split(",") if option]
+    assert changed(REGISTRY.get(name), asked, shown, discards=True) == found
 
 
 @pytest.mark.parametrize(
@@ -92,11 +93,45 @@ def test_options_that_are_listed_and_overruled(
     """The kernel wrote 16 MiB of zeros uncompressed in each of these cases, and lists ``compress``."""
     btrfs, shown = REGISTRY.get("btrfs"), [*BTRFS.split(","), *listed.split(",")]
     plain = [option for option in shown if not option.startswith("compress")]
-    in_effect = followed(btrfs, shown, attributes)
-    assert bool(changed(btrfs, asked, in_effect)) is dropped
+    in_effect = followed(btrfs, shown, attributes, discards=True)
+    assert bool(changed(btrfs, asked, in_effect, discards=True)) is dropped
     without = ",".join(option for option in asked.split(",") if not option.startswith("compress"))
     same = signature(btrfs, asked, in_effect) == signature(btrfs, without, plain)
     assert same is dropped
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "listed"),
+    [
+        ("btrfs", "discard", f"{BTRFS},discard"),
+        ("btrfs", "discard=async", f"{BTRFS},discard=async"),
+        ("nilfs2", "discard", "rw,relatime,discard"),
+        ("vfat", "discard", "rw,relatime,fmask=0022,discard"),
+        ("ext4", "discard", f"{EXT4},discard".replace("nodiscard,", "")),  # Linux 6.1
+    ],
+)
+def test_a_discard_that_is_listed_and_cannot_reach_the_device(name: str, asked: str, listed: str) -> None:
+    driver, shown = REGISTRY.get(name), listed.split(",")
+    for discards, found in ((True, {}), (False, {asked: None})):
+        assert (
+            changed(driver, asked, followed(driver, shown, "", discards=discards), discards=discards) == found
+        )
+    plain = [option for option in shown if not option.startswith("discard")]
+    assert followed(driver, shown, "", discards=False) == tuple(plain)
+    if driver.unlisted is not None:
+        effect = signature(driver, asked, followed(driver, shown, "", discards=False))
+        assert effect == signature(driver, "nodiscard", [*plain, "nodiscard"])
+
+
+@pytest.mark.parametrize("asked", ["auto_da_alloc", "noauto_da_alloc"])
+def test_without_delayed_allocation_ext4_has_nothing_to_allocate_early(asked: str) -> None:
+    """Linux 6.18 wrote 0 sectors after a rename over a file, with both options."""
+    ext4, plain = REGISTRY.get("ext4"), EXT4.replace("delalloc", "nodelalloc")
+    listed = plain.replace("auto_da_alloc", asked).split(",")
+    in_effect = followed(ext4, listed, "", discards=True)
+    assert changed(ext4, f"nodelalloc,{asked}", in_effect, discards=True) == {asked: None}
+    without = followed(ext4, plain.split(","), "", discards=True)
+    assert signature(ext4, f"nodelalloc,{asked}", in_effect) == signature(ext4, "nodelalloc", without)
 
 
 DUMPE2FS = (

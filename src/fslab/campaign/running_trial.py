@@ -168,12 +168,12 @@ class RunningTrial:
             return {}
         spec = self.cell.stack
         asked = spec.mount_options
-        listed = in_effect.followed(up.driver, listed, spec.attributes)
+        listed = in_effect.followed(up.driver, listed, spec.attributes, discards=up.discards)
         effect = in_effect.signature(up.driver, asked, listed)
         if effect is not None:
             self.observed |= {"options_in_effect": effect}
         features = in_effect.changed_features(up.driver, spec.mkfs_options, up.facts.get("features") or ())
-        return {**in_effect.changed(up.driver, asked, listed), **features}
+        return {**in_effect.changed(up.driver, asked, listed, discards=up.discards), **features}
 
 
 def status_of(failure: FslabError) -> Status:

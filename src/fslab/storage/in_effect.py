@@ -16,22 +16,30 @@ _DEFAULTS: Mapping[str, str] = {
     "async": "sync", "atime": "noatime", "dev": "nodev", "diratime": "nodiratime", "exec": "noexec",
     "nolazytime": "lazytime", "norelatime": "relatime", "strictatime": "relatime", "suid": "nosuid",
 }  # fmt: skip
+_DISCARD = "discard"
 _UNSHOWN = frozenset({"defaults", "silent", "loud", "iversion", "noiversion", "nostrictatime"})
 
 
-def followed(driver: FileSystem, listed: Sequence[str], attributes: str) -> tuple[str, ...]:
-    """Return the options that the kernel lists, without those that it does not follow because of another option, or of
-    an attribute (a letter of chattr) of the work directory."""
+def followed(
+    driver: FileSystem, listed: Sequence[str], attributes: str, *, discards: bool
+) -> tuple[str, ...]:
+    """Return the options that the kernel lists, without those that it does not follow because of another option, of an
+    attribute (a letter of chattr) of the work directory, or of a device without ``discards``."""
     stronger = {*listed, *(f"+{letter}" for letter in attributes)}
     return tuple(
-        option for option in listed if stronger.isdisjoint(driver.overruled.get(option.partition("=")[0], ()))
+        option
+        for option in listed
+        if stronger.isdisjoint(driver.overruled.get(option.partition("=")[0], ()))
+        and (discards or option.partition("=")[0] != _DISCARD)
     )
 
 
-def changed(driver: FileSystem, asked: str, listed: Sequence[str]) -> dict[str, str | None]:
+def changed(
+    driver: FileSystem, asked: str, listed: Sequence[str], *, discards: bool
+) -> dict[str, str | None]:
     """Return the options that are not in effect as asked: what the kernel lists instead, or None if it dropped them.
 
-    ``listed``: its list for this mount, as far as it is known.
+    ``listed``: its list for this mount, as far as it is known, or what of it is ``followed``.
     """
     values = {name: value for name, _, value in (option.partition("=") for option in listed)}
     found: dict[str, str | None] = {}
@@ -39,6 +47,7 @@ def changed(driver: FileSystem, asked: str, listed: Sequence[str]) -> dict[str, 
         if option in _UNSHOWN or not listed:
             continue
         is_there, instead = _look_up(driver, option, values)
+        is_there = is_there and (discards or option.partition("=")[0] != _DISCARD)
         if not is_there:
             found[option] = instead
     return found
@@ -47,13 +56,13 @@ def changed(driver: FileSystem, asked: str, listed: Sequence[str]) -> dict[str, 
 def signature(driver: FileSystem, asked: str, listed: Sequence[str]) -> tuple[str, ...] | None:
     """Return what two mounts of the same file system have in common exactly if their options have the same effect.
 
-    It contains the kernel's list, and the options that the kernel does not show. None if that is not known.
+    It contains the kernel's list, and the options that the kernel does not show. None if that is not known. To list no
+    ``discard`` is to list ``nodiscard``.
     """
     if driver.unlisted is None or not listed:
         return None
-    return tuple(
-        sorted({*listed, *(f"asked: {word}" for word in _words(asked) if _is_unshown(driver, word))})
-    )
+    unshown = (f"asked: {word}" for word in _words(asked) if _is_unshown(driver, word))
+    return tuple(sorted({*listed, *unshown} - {f"no{_DISCARD}"}))
 
 
 def changed_features(driver: FileSystem, mkfs_options: str, listed: Collection[str]) -> dict[str, str | None]:

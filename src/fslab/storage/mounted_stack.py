@@ -15,7 +15,7 @@ from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import LayoutPlan
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.storage.pool import Pool
-from fslab.system import cache, memory, mounts, path_owners
+from fslab.system import cache, memory, mounts, path_owners, sysfs
 
 LEFT_OVER = 8  # a workload must leave 1/8 of the memory free; until the next check it can write 2 GB/s
 
@@ -70,6 +70,11 @@ class Stack:
     def raw(self) -> Path | None:
         """The device, if the workload works on it and not on files; otherwise None."""
         return self.device.path if self.device and self.driver and not self.driver.mounted else None
+
+    @property
+    def discards(self) -> bool:
+        """Whether discards reach its disks: the file system may list ``discard`` also if they do not."""
+        return self.device is not None and self.device.discard and sysfs.discards(self.device.path)
 
     @property
     def source(self) -> str:

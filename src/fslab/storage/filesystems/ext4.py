@@ -19,5 +19,7 @@ class Ext4(_ext.JournalledExt):
         "case-folding": OptionSwitch(mkfs="-O casefold"),
     }
     tools = (_ext.tool("ext4"),)
+    # fs/ext4/inode.c, ext4_alloc_da_blocks: there is nothing to allocate. Seen with Linux 6.18.
+    overruled = dict.fromkeys(("auto_da_alloc", "noauto_da_alloc"), frozenset({"nodelalloc"}))
     made = replace(_ext.ExtFileSystem.made, data_tib_bytes=14 << 20)  # with empty groups
     mount_options = {**_ext.JournalledExt.mount_options, **_ext.EXT4_MOUNT_OPTIONS}

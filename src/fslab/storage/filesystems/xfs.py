@@ -69,7 +69,8 @@ class Xfs(FileSystem):
     }  # fmt: skip
     unlisted = frozenset(
         {
-            "attr2", "dax=inode", "lifetime", "nodiscard", "nogrpid", "noikeep", "nolargeio", "sunit=0", "swidth=0",
+            "attr2", "dax=inode", "lifetime", "max_atomic_write=0",
+            "nodiscard", "nogrpid", "noikeep", "nolargeio", "sunit=0", "swidth=0",
         }
     )  # fmt: skip
 
