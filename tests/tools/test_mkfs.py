@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from fslab.system import proc, tools
 NOT_PACKAGED = {"bcachefs", "zfs"}
 MADE = [name for name, driver in REGISTRY if driver.mounted and name not in NOT_PACKAGED]
 # Names of blkid(8) that differ from those of fslab.
+PAGE_BYTES = 4096
 CALLED = {"ntfs3": "ntfs"}
 
 
@@ -51,6 +53,60 @@ def test_the_real_mkfs_knows_the_switches(name: str, feature: str, tmp_path: Pat
     options = REGISTRY.get(name).switches[feature].mkfs
     done = made(name, tmp_path / "image", 300 << 20, options)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "gib", "options"),
+    [
+        ("ext4", 256, ""),
+        ("ext4", 256, "-b 1024"),
+        ("ext4", 256, "-b 2048"),
+        ("ext4", 256, "-g 8192"),
+        ("ext4", 256, "-i 4096"),
+        ("ext4", 256, "-O ^metadata_csum"),
+        ("ext2", 256, ""),
+        ("ext2", 64, "-b 1024"),
+        ("xfs", 256, "-l size=64m"),
+        ("xfs", 256, "-l size=64m -d agcount=400"),
+        ("xfs", 256, "-l size=64m -d agsize=512m"),
+        ("jfs", 64, ""),
+        ("udf", 256, ""),
+        ("ntfs3", 256, ""),
+        ("reiserfs", 256, ""),
+        ("btrfs", 256, ""),
+        ("f2fs", 256, ""),
+        ("nilfs2", 256, ""),
+        ("vfat", 64, ""),
+    ],
+)
+def test_the_real_mkfs_writes_no_more_than_is_declared(
+    name: str, gib: int, options: str, tmp_path: Path
+) -> None:
+    image, size_bytes = tmp_path / "image", gib << 30
+    done = made(name, image, size_bytes, options)
+    assert done.returncode == 0, done.stderr
+    declared, written = REGISTRY.get(name).made_with(options), data_bytes(image)
+    assert written <= declared.data(size_bytes)
+    if name not in {"f2fs", "jfs"}:  # they do not grow in proportion
+        assert declared.data(size_bytes) <= 3 * written + (8 << 20)
+
+
+def data_bytes(image: Path) -> int:
+    """Return the size of the pages of a sparse file that are not all zeros."""
+    found, at = 0, 0
+    with image.open("rb") as file:
+        while (start := next_data(file.fileno(), at)) is not None:
+            at = os.lseek(file.fileno(), start, os.SEEK_HOLE)
+            for page in range(start, at, PAGE_BYTES):
+                found += PAGE_BYTES * any(os.pread(file.fileno(), PAGE_BYTES, page))
+    return found
+
+
+def next_data(descriptor: int, at: int) -> int | None:
+    try:
+        return os.lseek(descriptor, at, os.SEEK_DATA)
+    except OSError:
+        return None
 
 
 def test_the_tools_say_their_version() -> None:

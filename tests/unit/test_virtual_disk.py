@@ -154,6 +154,12 @@ def test_a_write_cache_is_scaled_with_the_files_that_it_holds() -> None:
     [
         ("ext4", "1g", False),
         ("ext4", "1040m", True),
+        ("ext4, mkfs_options: '-b 1024'", "1040m", False),
+        ("ext4, mkfs_options: '-b 1024'", "1090m", True),
+        ("xfs, mkfs_options: '-d agcount=2000'", "1080m", False),
+        ("xfs, mkfs_options: '-d agsize=100m'", "1080m", False),
+        ("xfs", "1030m", True),
+        ("udf", "1060m", False),
         ("jfs", "1040m", False),
         ("jfs", "1200m", True),
         # Encrypted, the inode tables and the journal of ext4, and the log of XFS, are no longer zeros.

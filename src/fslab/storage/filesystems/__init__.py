@@ -60,7 +60,7 @@ class OptionSwitch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Made:
-    """What mkfs writes, measured with Debian 12's versions on sparse files of 16 GiB to 4 TiB, rounded up: bytes that
+    """What mkfs writes, measured with Debian 12's versions on sparse files of 16 GiB to 60 TiB, rounded up: bytes that
     are not all zeros, in pages of 4 KiB, and zeros (inode tables, a journal). ``…_tib_bytes``: for each TiB of size.
     ``most_zero_bytes``: for a file system of any size. ``journal_bytes``: also zeros, of a journal that is at most a
     128th of the file system.

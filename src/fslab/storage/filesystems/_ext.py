@@ -7,6 +7,7 @@ of mount options, except options of features that a member lacks.
 import re
 import shlex
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar
 
@@ -75,6 +76,9 @@ _NO_BARRIER = (
 
 BLOCK_BYTES = 4096
 INODE_BYTES, RATIO_BYTES = 256, 16 << 10  # /etc/mke2fs.conf
+GROUP_BLOCKS = 8 * BLOCK_BYTES
+_MORE_GROUPS = {1024: 12, 2048: 4}  # more data with blocks of this size than with 4 KiB
+ALL_BITMAPS_BYTES = 50 << 20  # of 1 TiB
 NO_REFLINK = {Ability.REFLINK: "no two files share blocks"}
 # Block maps instead of extents. The largest file follows from three levels of 4-byte pointers on 4 KiB blocks, and
 # from i_blocks in sectors of 512 bytes.
@@ -128,14 +132,14 @@ class ExtFileSystem(FileSystem):
         return [f"mkfs.{self.name}", "-F", "-q", "-E", ",".join(extended), *block, *rest, device]
 
     def made_with(self, options: str) -> Made:
-        """Return what mke2fs writes with the study's number, size or density of inodes and its journal.
+        """Return what mke2fs writes with the study's number, size or density of inodes, its groups and its journal.
 
         Inode tables that the kernel initialises after the mount are not part of it, nor those of a usage type, which
         /etc/mke2fs.conf describes. A value that mke2fs will refuse counts as the default.
         """
         given = dict(_pairs(options))
         words = {word for flag, value in _pairs(options) if flag in {"-E", "-O"} for word in value.split(",")}
-        made = self.made
+        made = replace(self.made, data_tib_bytes=self._data_tib_bytes(given, words))
         if size := re.fullmatch(r"size=(\d{1,9})", given.get("-J", "")):
             made = replace(made, journal_bytes=int(size[1]) << 20)
         if words & {"^has_journal", "lazy_journal_init", "lazy_journal_init=1"}:
@@ -153,6 +157,15 @@ class ExtFileSystem(FileSystem):
         if count is None:
             return replace(made, zero_tib_bytes=TIB // max(ratio, 1) * inode)
         return replace(made, zero_tib_bytes=TIB, most_zero_bytes=count * inode)
+
+    def _data_tib_bytes(self, given: Mapping[str, str], words: Collection[str]) -> int:
+        """Return the bitmaps and descriptors of groups: smaller blocks or groups are more groups, and without checksums
+        mke2fs writes all bitmaps."""
+        found = self.made.data_tib_bytes
+        with suppress(ValueError):
+            found *= _MORE_GROUPS.get(parse_size(given.get("-b", str(BLOCK_BYTES))), 1)
+            found = found * GROUP_BLOCKS // max(1, parse_size(given.get("-g", str(GROUP_BLOCKS))))
+        return max(found, ALL_BITMAPS_BYTES) if {"^metadata_csum", "^uninit_bg"} & set(words) else found
 
     feature_flags = ("-O",)
     feature_names: ClassVar[Mapping[str, str]] = {"extents": "extent"}

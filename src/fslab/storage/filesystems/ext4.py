@@ -21,5 +21,5 @@ class Ext4(_ext.JournalledExt):
     tools = (_ext.tool("ext4"),)
     # fs/ext4/inode.c, ext4_alloc_da_blocks: there is nothing to allocate. Seen with Linux 6.18.
     overruled = dict.fromkeys(("auto_da_alloc", "noauto_da_alloc"), frozenset({"nodelalloc"}))
-    made = replace(_ext.ExtFileSystem.made, data_tib_bytes=14 << 20)  # with empty groups
+    made = replace(_ext.ExtFileSystem.made, data_tib_bytes=17 << 20)  # with empty groups
     mount_options = {**_ext.JournalledExt.mount_options, **_ext.EXT4_MOUNT_OPTIONS}

@@ -13,7 +13,7 @@ class Jfs(FileSystem):
     mkfs = ("mkfs.jfs", "-q")  # never discards
     mount_type = "jfs"
     log_prefixes = ("JFS", "jfs")
-    made = Made(data_bytes=66 << 20, data_tib_bytes=192 << 20)
+    made = Made(data_bytes=130 << 20, data_tib_bytes=128 << 20)  # its log, at most 128 MiB, and a map
     min_size_bytes = 16 << 20  # "Partition must be at least 16 megabytes"
     limits = Limits(
         lacks={

@@ -1,7 +1,7 @@
 """NTFS with the kernel's own driver. mkntfs(8), Documentation/filesystems/ntfs3.rst."""
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Kernels, _foreign
+from fslab.storage.filesystems import FileSystem, Kernels, Made, _foreign
 from fslab.system.tools import Tool
 
 
@@ -14,6 +14,7 @@ class Ntfs3(FileSystem):
     mount_type = "ntfs3"
     kernels = Kernels(since=(5, 15))
     log_prefixes = ("ntfs3",)
+    made = Made(data_bytes=66 << 20, zero_tib_bytes=32 << 20)  # its log of ones, and a bitmap
     min_size_bytes = 8 << 20
     limits = Limits(lacks={Ability.REFLINK: "no two files share clusters"})
     mkfs_flags = {

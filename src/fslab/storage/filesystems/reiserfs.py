@@ -14,7 +14,7 @@ class Reiserfs(FileSystem):
     mount_type = "reiserfs"
     kernels = Kernels(last=(6, 12))
     log_prefixes = ("REISERFS", "ReiserFS", "reiserfs")
-    made = Made(data_tib_bytes=33 << 20)  # bitmaps; zeros: its journal of 32 MiB
+    made = Made(data_tib_bytes=33 << 20, journal_bytes=32 << 20)  # bitmaps
     min_size_bytes = 33 << 20  # the journal alone has 8193 blocks; mkreiserfs refuses 32 MiB
     limits = Limits(
         lacks={

@@ -1,7 +1,7 @@
 """UDF: the file system of DVDs, here on a disk. mkudffs(8), Documentation/filesystems/udf.rst."""
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem
+from fslab.storage.filesystems import FileSystem, Made
 from fslab.system.tools import Tool
 
 
@@ -13,6 +13,7 @@ class Udf(FileSystem):
     mkfs = ("mkudffs", "--media-type=hd")  # detects the device's block size, and never discards
     mount_type = "udf"
     log_prefixes = ("UDF-fs", "udf")
+    made = Made(data_tib_bytes=256 << 20)  # a bitmap of blocks of 512 bytes
     min_size_bytes = 8 << 20
     limits = Limits(
         lacks={

@@ -3,7 +3,7 @@
 import shlex
 
 from fslab.filesystem_abilities import Limits
-from fslab.storage.filesystems import FileSystem, _foreign
+from fslab.storage.filesystems import FileSystem, Made, _foreign
 from fslab.system.tools import Tool
 
 
@@ -14,6 +14,7 @@ class Vfat(FileSystem):
     tools = (Tool(program="mkfs.vfat", package="dosfstools", version_argv=("--help",)),)
     mount_type = "vfat"
     log_prefixes = ("FAT-fs", "vfat")
+    made = Made(zero_tib_bytes=256 << 20)  # two tables
     min_size_bytes = 40 << 20  # FAT32 has at least 65525 clusters of 512 bytes, and two tables that list them
     limits = Limits(lacks=_foreign.FAT_LACKS, largest_file_bytes=(4 << 30) - 1)
     mkfs_flags = {

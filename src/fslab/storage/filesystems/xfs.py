@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import replace
 
 from fslab.storage import Stripe
@@ -10,6 +9,8 @@ from fslab.storage.crash_promises import Promise, Promises
 from fslab.storage.filesystems import TIB, FileSystem, JournalElsewhere, Made, OptionSwitch
 from fslab.system.tools import Tool
 from fslab.units import parse_size
+
+_GROUP_BYTES = 32 << 10  # the headers and the roots of the trees of an allocation group
 
 
 class Xfs(FileSystem):
@@ -22,7 +23,8 @@ class Xfs(FileSystem):
     mount_type = "xfs"
     repair_needs_replay = True
     log_prefixes = ("XFS", "xfs")
-    made = Made(zero_tib_bytes=512 << 20, most_zero_bytes=2 << 30)  # the log: 1/2048, at most 2 GiB
+    # An allocation group for each TiB; zeros: the log, 1/2048, at most 2 GiB.
+    made = Made(data_tib_bytes=_GROUP_BYTES, zero_tib_bytes=512 << 20, most_zero_bytes=2 << 30)
     used_bytes = 21 << 20  # seen: 22 MiB of 300 MiB, 47 MiB of 2 GiB
     min_size_bytes = 300 << 20  # mkfs.xfs(8): refuses smaller devices since xfsprogs 5.19
     switches = {"quotas": OptionSwitch(mount="uquota")}
@@ -75,13 +77,16 @@ class Xfs(FileSystem):
     )  # fmt: skip
 
     def made_with(self, options: str) -> Made:
-        """Return what mkfs.xfs writes with a log of the study's size (in bytes); none of another unit is counted."""
-        found = re.search(r"(?<!\S)-l\s*\S*\bsize=(\w+)", options)
-        if found is None:
-            return self.made
-        with suppress(ValueError):
-            return replace(self.made, zero_tib_bytes=TIB, most_zero_bytes=parse_size(found[1]))
-        return replace(self.made, zero_tib_bytes=0)
+        """Return what mkfs.xfs writes with the study's allocation groups and a log of its size (in bytes); a log of
+        another unit is not counted."""
+        made = self.made
+        if groups := _value("d", "agcount", options):
+            made = replace(made, data_bytes=made.data_bytes + groups * _GROUP_BYTES)
+        if size := _value("d", "agsize", options):
+            made = replace(made, data_tib_bytes=TIB // size * _GROUP_BYTES)
+        if (log := _value("l", "size", options)) is None:
+            return made
+        return replace(made, zero_tib_bytes=TIB if log else 0, most_zero_bytes=log)
 
     feature_flags = ("-m", "-i", "-n")
 
@@ -151,3 +156,14 @@ class Xfs(FileSystem):
     def copy_mount_options(self, options: str) -> str:
         """Add ``nouuid``, because XFS refuses a second file system with the same UUID."""
         return f"{super().copy_mount_options(options)},nouuid"
+
+
+def _value(flag: str, name: str, options: str) -> int | None:
+    """Return a number or size among mkfs options; 0 for one in another unit than bytes, None if it is not given."""
+    found = re.search(rf"(?<!\S)-{flag}\s*\S*\b{name}=(\w+)", options)
+    if found is None:
+        return None
+    try:
+        return parse_size(found[1])
+    except ValueError:
+        return 0
