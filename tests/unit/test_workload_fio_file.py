@@ -36,6 +36,7 @@ rw=write
 numjobs=2
 stonewall
 """
+SSD, HDD = "directory=/mnt/ssd\n", "directory=/mnt/hdd\n"
 REMEDY = re.compile(
     r"delete|give '|write |rename|paste|correct|split|did you mean|add a section|describe|name the files|set "
     r"|is not a whole number|must be at (?:most|least)|must be plain|not allowed here"
@@ -90,25 +91,86 @@ def test_sizes_mean_what_they_mean_to_fio() -> None:
     assert "4KiB is 4000 bytes to fio" in FIO.notices(parameters)[0]
     assert parsed("[a]\nsize=4m\nrw=write\n", bsrange="4KiB-64KiB").jobs[0].options["bsrange"] == "4k-64k"
     assert "to fio, 4KiB is 4000 bytes" in refused("[a]\nsize=4m\nbs=4KiB\ndirect=1\n")[0]
-    for line in ("size=1.5g", "bs=1.5k", "runtime=2.5", "thinktime=2.5ms", "rate_iops=0.5k"):
-        assert any("digits before the point" in why for why in refused(f"[a]\nsize=4m\n{line}\n"))
-    assert "add the parts of 1h30m" in refused("[a]\nsize=4m\nruntime=1h30m\n")[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "size=1.5g", "bs=1.5k", "runtime=2.5", "thinktime=2.5ms", "rate_iops=0.5k", "runtime=1h30m", "size=64 MB",
+        "bs=4 k", "rate=10m, 5 m", "io_size=8 k", "offset=1 g", "bssplit=4 k/50:8k/50", "runtime=300 ms",
+        "startdelay=3sec", "ramp_time=1min", "thinktime=5 ms", "max_latency=2secs", "latency_target=1ms,2x",
+    ],
+)  # fmt: skip
+def test_a_number_of_which_fio_reads_only_the_beginning_is_refused(line: str) -> None:
+    """fio 3.33 reads ``rate=10 m`` as 10 bytes, ``runtime=300 ms`` as 300 s, and ``startdelay=3sec`` as 3 µs."""
+    key, _, value = line.partition("=")
+    (why,) = refused(f"[a]\nsize=4m\n{line}\n")
+    assert f"'{value}'" in why
+    assert "only the first digits" in why or "as another time" in why
+    assert parsed(f"[a]\nsize=4m\n{line}\n", **{key: "4m" if "size" in key else "4"})
+
+
+@pytest.mark.parametrize(
+    "line", ["startdelay=1-3", "thinktime=500usec", "max_latency=20MS", "cpus_allowed=0, 1"]
+)
+def test_a_number_that_fio_reads_whole_is_passed_on(line: str) -> None:
+    key, _, value = line.partition("=")
+    assert parsed(f"[a]\nsize=4m\n{line}\n").jobs[0].options[key] == value
+
+
+def test_name_in_a_section_names_the_job_and_not_its_files() -> None:
+    """As in fio: ``wait_for`` means this name, files are named after the section, and a name of all jobs is none."""
+    text = "[global]\nname=all\nsize=1m\n[a]\nname=4KiB fill 1.5\nrw=write\n[b]\nname=age\nwait_for=4KiB fill 1.5\n"
+    parameters = parsed(text)
+    assert [job.label for job in parameters.jobs] == ["4kib_fill_1_5", "age"]
+    assert FIO.headline(parameters) == ("4kib_fill_1_5_write_bandwidth", "age_read_bandwidth")
+    assert [job.start.after for job in parameters.jobs] == [None, "4KiB fill 1.5"]
+    assert FIO.notices(parameters) == ("x.fio: left out: name",)
+    assert "[a]\nnew_group\nsize=1m\nname=4KiB fill 1.5\n" in FIO.commands(parameters, JOB).inputs["jobs.fio"]
+    assert FIO.space_bytes(parsed("[global]\nsize=1m\n[a]\nname=x\n[b]\nname=x\n")) == 2 << 20
+    assert "no job 'a' before 'age'" in refused(text.replace("wait_for=4KiB fill 1.5", "wait_for=a"))[0]
+    for name in ("../x", ".x", "a/b", "`reboot`", "x" * 300):
+        assert [
+            why for why in refused(f"[a]\nsize=1m\nname={name}\n") if REMEDY.search(why) or "shorten" in why
+        ]
+
+
+def test_each_line_with_filename_adds_files() -> None:
+    """Also in the section of a job to those of all jobs: str_filename_cb in fio's options.c."""
+    text = "[global]\nfilename=/dev/sdb\nsize=6m\nrw=read\n[a]\nfilename=g:h\nfilename=i\n[b]\n"
+    a, b = parsed(text).jobs
+    assert (a.options["filename"], b.options["filename"]) == ("dev_sdb:g:h:i", "dev_sdb")
+    assert FIO.traits(parsed(text)).files == 4
+    assert parsed(text, filename="f").jobs[0].options["filename"] == "f"
+
+
+@pytest.mark.parametrize("text", ["[a]\nsize=0\n", "[a]\nsize=0\nfilesize=0\n", "[global]\nsize=0\n[a]\n"])
+def test_a_size_of_zero_is_none(text: str) -> None:
+    """fio then takes the size that the file has, and a new file has none."""
+    assert "has no size: give 'size'" in refused(text)[0]
+    assert "greater than zero" in refused(text, size=0)[0]
+    assert parsed(text, size="1m").jobs
+    assert parsed("[global]\nsize=0\n[a]\nsize=1m\n").jobs
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[a]\ndirectory=/mnt/ssd\nrw=write\n[b]\ndirectory=/mnt/hdd\n", "f in /mnt/ssd and in /mnt/hdd"),
-        ("[a]\nfilename=g\n[b]\ndirectory=/mnt/hdd\n[c]\n", "f in /mnt/hdd and in ."),
-        ("[a]\ndirectory=/mnt/ssd:/mnt/hdd\nnumjobs=2\n", "f in /mnt/ssd and in /mnt/hdd"),
-        ("[a]\ndirectory=/mnt/ssd\n[b]\ndirectory=/mnt/ssd/\n", None),
-        ("[a]\ndirectory=/mnt/ssd:/mnt/hdd\n[b]\ndirectory=/mnt/ssd\n", None),
-        ("[a]\ndirectory=/mnt/ssd\nfilename=g\n[b]\ndirectory=/mnt/hdd\n", None),
+        (f"[a]\n{SSD}filename=f\nrw=write\n[b]\n{HDD}filename=f\n", "f in /mnt/ssd and in /mnt/hdd"),
+        (f"[a]\nfilename=g\n[b]\n{HDD}filename=f\n[c]\nfilename=f\n", "f in /mnt/hdd and in ."),
+        ("[a]\ndirectory=/mnt/ssd:/mnt/hdd\nnumjobs=2\nfilename=f\n", "f in /mnt/ssd and in /mnt/hdd"),
+        (f"{SSD}filename=f\n[a]\n[b]\n{HDD}filename=f\n", "f in /mnt/ssd and in /mnt/hdd"),
+        (f"{SSD}filename=f\n[a]\n[b]\n{HDD}filename=g\n", None),
+        (f"[a]\n{SSD}filename=f\n[b]\ndirectory=/mnt/ssd/\nfilename=f\n", None),
+        (f"[a]\ndirectory=/mnt/ssd:/mnt/hdd\nfilename=f\n[b]\n{SSD}filename=f\n", None),
+        (f"[a]\n{SSD}filename=g\n[b]\n{HDD}filename=f\n", None),
+        (f"filename=f\n[a]\n{SSD}[b]\n{HDD}", None),
     ],
 )
 def test_files_of_several_directories_do_not_become_one(text: str, told: str | None) -> None:
-    """fio puts a file of one name into each directory; all files of fslab are in one."""
-    whole = f"[global]\nsize=1m\nfilename=f\n{text}"
+    """fio puts a file of one name into each directory; all files of fslab are in one. A file of all jobs is one file,
+    whatever the directory of a job."""
+    whole = f"[global]\nsize=1m\n{text}"
     if told is None:
         assert all("directory" not in job.options for job in parsed(whole).jobs)
     else:
@@ -380,7 +442,7 @@ def test_a_file_that_jobs_share_needs_its_space_once(jobs: str, space_mib: int, 
         "bs=4k\x0bexec_prerun=reboot", "bs=4k\u2028exec_prerun=reboot", "[../x]", "[/x]", "[a] exec_prerun=x", "[.x]",
         "numjobs=5000", "numjobs=4k", "iodepth=1000000000", "verify_async=100000", "nrfiles=1m", "numjobs=\u0663",
         "numjobs=", "verify_pattern=/x", "ioscheduler=none", "aux-path=/", "zonemode=zbd", "size=20%", "kb_base=1000",
-        "bs=fourk", "runtime=soon", "wait_for=x",
+        "bs=fourk", "runtime=soon", "wait_for=x", "rw=randomread", "readwrite=reed",
     ],
 )  # fmt: skip
 def test_what_reaches_outside_is_refused_with_a_remedy(line: str) -> None:

@@ -204,17 +204,20 @@ def test_times_that_fio_cannot_run_are_refused(runtime: str, told: str) -> None:
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("io_size", "2.5m"), ("offset", "1.5m"), ("rate", "1.5m"), ("rate_iops", "0.5k"), ("bsrange", "1.5k-4k"),
-     ("startdelay", "0.5"), ("thinktime", "2.5ms"), ("thinktime_blocks", 1.5)],
+    [("io_size", "2.5m"), ("offset", "1.5m"), ("rate", "1.5m"), ("rate", "10 m"), ("rate_iops", "0.5k"),
+     ("bsrange", "1.5k-4k"), ("thinktime_blocks", 1.5)],
 )  # fmt: skip
-def test_a_number_whose_fraction_fio_cuts_off_is_refused(option: str, value: str | float) -> None:
+def test_a_number_of_which_fio_reads_only_the_first_digits_is_refused(
+    option: str, value: str | float
+) -> None:
     """With a rate of 1.5m, fio would transfer one byte per second."""
-    assert "digits before the point" in mistakes(**LEAST, **{option: value})[option]
+    assert "only the first digits" in mistakes(**LEAST, **{option: value})[option]
 
 
-def test_a_time_of_several_units_is_refused() -> None:
-    """To fio, 1m30s is a microsecond."""
-    assert "does not add the parts of 1m30s" in mistakes(**LEAST, startdelay="1m30s")["startdelay"]
+@pytest.mark.parametrize("value", ["0.5", "2.5ms", "1m30s", "30sec", "300 ms"])
+def test_a_time_that_fio_reads_otherwise_is_refused(value: str) -> None:
+    """To fio, 1m30s and 30sec are microseconds."""
+    assert f"fio reads '{value}' as another time" in mistakes(**LEAST, startdelay=value)["startdelay"]
 
 
 def test_a_number_that_fio_reads_as_written_may_have_a_point() -> None:

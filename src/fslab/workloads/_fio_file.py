@@ -192,7 +192,7 @@ def _sums(jobs: Sequence[OneJob]) -> list[JobsTogether]:
 
 
 def _files(jobs: Sequence[OneJob]) -> FileSet:
-    return all_files((job.name, job.options) for job in jobs)
+    return all_files((job.section, job.options) for job in jobs)
 
 
 def _parallel(jobs: Sequence[OneJob]) -> int:

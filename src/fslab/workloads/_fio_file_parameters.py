@@ -88,6 +88,8 @@ def _read(file: str, text: str, given: frozenset[str], variables: tuple[tuple[st
 def _refusal_beside(key: str, value: str) -> str | None:
     if not value.isprintable() or re.search(r"[$`\\;#]", value):
         return "$, `, \\, ;, # and control characters are not allowed"
+    if key == "size" and not value.strip("0"):
+        return "must be greater than zero"
     return refusal(key, value)
 
 
@@ -108,7 +110,7 @@ def _labelled(sections: list[JobSection], scale: float, given: Mapping[str, str]
         used.add(label)
         changed = {} if scale == 1 else {k: str(v.value) for k, v in scaled(section.options, scale).items()}
         yield OneJob(
-            name=section.name,
+            section=section.section,
             label=label if len(sections) > 1 else "",
             options={
                 **section.options,

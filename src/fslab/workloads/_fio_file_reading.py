@@ -14,6 +14,7 @@ from fslab.workloads._fio_includes import BEGIN, INCLUDE, placed_lines
 from fslab.workloads._fio_option_conflicts import (
     DIRECTORY,
     EXIT_WHAT,
+    NAME,
     JobSection,
     Options,
     of_directories,
@@ -25,6 +26,7 @@ from fslab.workloads._fio_options import (
     ASYNC_ENGINES,
     FILLS,
     LEFT_OUT,
+    MODE,
     ORDER,
     SYNC_ENGINES,
 )
@@ -32,7 +34,7 @@ from fslab.workloads._fio_refused_options import COUNTS, cut_off, objection
 
 MOST_JOBS = 32
 MOST_REFUSED = 500  # lines: to look for what was meant takes a part of a millisecond for each
-_SECTION = re.compile(r"\[([^\[\]/$`\\.][^\[\]/$`\\]*)\]")
+_JOB_NAME = re.compile(r"[^\[\]/$`\\.][^\[\]/$`\\]*")
 _SET_UP = re.compile(r"(?m)^.+: \(g=\d+\): rw=.*")
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 # To fio, unless ``kb_base`` is set, KiB are 1000 bytes and kB are 1024: fio(1), "Parameter types".
@@ -48,8 +50,8 @@ _AMOUNTS = frozenset(
 # The keywords of ``filename_format`` that fio replaces.
 _KEYWORDS = frozenset({"jobname", "jobnum", "filenum", "clientuid"})
 _FILE_NAMES = frozenset({"filename", "filename_format"})
-_FREE_TEXT = _FILE_NAMES | {"description"}
-_VALUED = _AMOUNTS | _FREE_TEXT | COUNTS | {"rw", "ioengine", "verify", "wait_for"}
+_FREE_TEXT = _FILE_NAMES | {"description", "wait_for", NAME}
+_VALUED = _AMOUNTS | _FREE_TEXT | COUNTS | {"rw", "ioengine", "verify"}
 _GLOBAL = "global"
 
 
@@ -145,17 +147,15 @@ class _Reader:
         self.found.refused.append(f"{place}: {what}")
 
     def _section(self, place: str, line: str) -> None:
-        section = _SECTION.fullmatch(line)
-        if section is None:
-            what = f"'{line}' is not the name of a job: rename it, without / $ ` \\ [ ], and not with a dot in front"
-            self._refuse(place, what)
-            self.options = dict(self.common)
-            return
-        if len(section[1].encode()) > _LONGEST_NAME_BYTES:
-            self._refuse(place, f"the name of the job is longer than {_LONGEST_NAME_BYTES} bytes: shorten it")
-        self.options = self.common if section[1] == _GLOBAL else dict(self.common)
-        if section[1] != _GLOBAL:
-            self.found.sections.append(JobSection(name=section[1], place=place, options=self.options))
+        name = line[1:-1] if line.endswith("]") else ""
+        self.options = self.common if name == _GLOBAL else dict(self.common)
+        if why := _no_job_name(name, line):
+            self._refuse(place, why)
+        elif name != _GLOBAL:
+            common = dict(self.common)
+            self.found.sections.append(
+                JobSection(section=name, place=place, options=self.options, common=common)
+            )
 
     def _option(self, place: str, line: str, options: Options) -> None:
         if INCLUDE.fullmatch(line):
@@ -170,21 +170,32 @@ class _Reader:
         key = ALIASES.get(key, key)
         if key in self.given:
             return
-        if key in LEFT_OUT or (key in FILLS and "size" in self.given):
+        if self._is_left_out(key, options):
             self.found.left_out[key] = None
             if key == DIRECTORY:  # ``of_directories`` needs it; removed after that
                 options[key] = value
             return
-        value, why = _filled_in(key, value, self.variables)
-        if key in _FILE_NAMES and why is None:
-            value, why = self._file_names(value)
-        elif key not in _FREE_TEXT:
-            value = _DECIMAL_SIZE.sub(self._size, value)
+        value, why = self._value(key, value)
         why = why or (None if key in ORDER else refusal(key, value))
         if why is not None:
             self._refuse(place, f"{key}: {why}")
+        if key == "filename" and options.get(key):
+            value = f"{options[key]}:{value}"  # fio adds the files of each line
         options[key] = value if equals else None
         self.found.places.setdefault(f"{key}={value}" if equals else key, place)
+
+    def _is_left_out(self, key: str, options: Options) -> bool:
+        """Return whether fio does not get an option. In the section of a job, ``name`` is the name of the job."""
+        if key == NAME:
+            return options is self.common
+        return key in LEFT_OUT or (key in FILLS and "size" in self.given)
+
+    def _value(self, key: str, written: str) -> tuple[str, str | None]:
+        """Return the value for fio, and why it cannot be used."""
+        value, why = _filled_in(key, written, self.variables)
+        if why is not None or key in _FREE_TEXT - _FILE_NAMES:
+            return value, why or (_no_job_name(value, value) if key == NAME else None)
+        return self._file_names(value) if key in _FILE_NAMES else (_DECIMAL_SIZE.sub(self._size, value), None)
 
     def _size(self, written: re.Match[str]) -> str:
         """Return the bytes of a size in KiB, MiB and so on."""
@@ -206,6 +217,15 @@ class _Reader:
                 self.found.replaced[name] = used
             found.append(used)
         return ":".join(found), None
+
+
+def _no_job_name(name: str, written: str) -> str | None:
+    """Return why this cannot be the name of a job, and what to do; None if it can."""
+    if not _JOB_NAME.fullmatch(name):
+        return f"'{written}' is not the name of a job: rename it, without / $ ` \\ [ ], and not with a dot in front"
+    if len(name.encode()) > _LONGEST_NAME_BYTES:
+        return f"the name of the job is longer than {_LONGEST_NAME_BYTES} bytes: shorten it"
+    return None
 
 
 def _filled_in(key: str, value: str, variables: Mapping[str, str]) -> tuple[str, str | None]:
@@ -238,6 +258,9 @@ def refusal(key: str, value: str) -> str | None:
         return f"{what}: give another one as 'ioengine' beside 'file', or delete the job; supported: {known}"
     if key == "rw" and "trim" in value:
         return "fio trims block devices only, not files: delete the job, or give 'rw' beside 'file'"
+    if key == "rw" and not MODE.fullmatch(value):
+        modes = "read, write, randread, randwrite, rw or randrw"
+        return f"'{value}' is not a mode of fio: write {modes}"
     return objection(key, value) or _unreadable(key, value)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fslab.filesystem_abilities import Ability
 from fslab.units import parse_duration, parse_size
 from fslab.workloads import _fio_time
+from fslab.workloads._fio_option_conflicts import NAME
 from fslab.workloads._fio_options import directions, read_share, writes_through, writes_zeros
 from fslab.workloads._fio_phases import Start, start_of
 from fslab.workloads._fio_places import file_names, number
@@ -16,10 +17,11 @@ from fslab.workloads._fio_requests import DEFAULT_REQUEST_BYTES, LARGEST_OF, lar
 class OneJob:
     """One job with all options that apply to it, by fio's names. None: an option without a value.
 
-    ``label``: prefix of its metrics, empty for the only job.
+    ``section``: its name in the job file, after which fio names its files. ``label``: prefix of its metrics, empty for
+    the only job.
     """
 
-    name: str
+    section: str
     label: str = ""
     options: Mapping[str, str | None]
 
@@ -31,7 +33,12 @@ class OneJob:
     def lines(self) -> tuple[str, ...]:
         """Its section in a job file."""
         options = (key if value is None else f"{key}={value}" for key, value in self.options.items())
-        return (f"[{self.name}]", "new_group", *options)
+        return (f"[{self.section}]", "new_group", *options)
+
+    @property
+    def name(self) -> str:
+        """What other jobs and fio's report call it."""
+        return self.options.get(NAME) or self.section
 
     @property
     def start(self) -> Start:
@@ -114,7 +121,7 @@ class OneJob:
 
     @property
     def file_names(self) -> frozenset[str]:
-        return file_names(self.name, self.options)
+        return file_names(self.section, self.options)
 
     @property
     def bytes(self) -> int:

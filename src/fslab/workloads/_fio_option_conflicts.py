@@ -6,31 +6,42 @@ from dataclasses import dataclass
 from itertools import chain
 from posixpath import normpath
 
-from fslab.workloads import SECTOR_BYTES
+from fslab.workloads import MOST_AT_ONCE, SECTOR_BYTES
 from fslab.workloads._fio_options import ZONES, directions, only_verifies
 from fslab.workloads._fio_places import file_names, number, one_file, size_in_bytes
 from fslab.workloads._fio_requests import LARGEST_OF, request_of
 
-DIRECTORY = "directory"
+DIRECTORY, NAME = "directory", "name"
 EXITALL, EXIT_WHAT, GROUP = "exitall", "exit_what", "group"
-_SIZES = frozenset({"size", "filesize", "nrfiles", "filename", "rw", "bs"})  # with LARGEST_OF
+_AMOUNTS = frozenset({"size", "filesize"})
+_SIZES = _AMOUNTS | {"nrfiles", "filename", "rw", "bs"}  # with LARGEST_OF
 
 Options = dict[str, str | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobSection:
-    """A job: its name, where it begins, and all options that apply to it, by fio's names. None: without a value."""
+    """A job: the name of its section, where it begins, and all options that apply to it, by fio's names. None: without
+    a value. ``common``: those of all jobs at its beginning."""
 
-    name: str
+    section: str
     place: str
     options: Options
+    common: Options
+
+    @property
+    def name(self) -> str:
+        """What other jobs and results call it. Its files are named after the section (add_job in fio's init.c)."""
+        return self.options.get(NAME) or self.section
 
 
 def refusals_of(section: JobSection, before: Sequence[JobSection], given: frozenset[str]) -> Iterator[str]:
     """Yield what cannot run in a job, with its place. ``before``: the jobs before it. ``given``: the options that are
     given beside the file."""
-    if not {"size", "filesize"} & (section.options.keys() | given):
+    amounts = [section.options.get(key) or "0" for key in _AMOUNTS]
+    if not _AMOUNTS & given and all(
+        amount == "0" for amount in amounts
+    ):  # to fio, 0 is the size that a file has
         yield f"{section.place}: job '{section.name}' has no size: give 'size' beside 'file' in the study, such as 1g"
     if number(section.options, "direct", 0) and not {"bs", "direct"} & given:
         sizes = [each for each in (section.options.get("bs") or "").split(",") if each]
@@ -71,8 +82,10 @@ def _of_other_jobs(section: JobSection, before: Sequence[JobSection], given: fro
         yield f"wait_for: several jobs are named '{awaited}': rename all but one of them"
     if {"verify", "verify_only", "rw", "filename"} & given:
         return
-    files = file_names(section.name, section.options)
-    written = (file_names(each.name, each.options) for each in before if "write" in _directions(each.options))
+    files = file_names(section.section, section.options)
+    written = (
+        file_names(each.section, each.options) for each in before if "write" in _directions(each.options)
+    )
     if only_verifies(section.options, _directions(section.options)) and files.isdisjoint(chain(*written)):
         what = f"verify: no job before '{section.name}' writes the files that it checks"
         yield f"{what}: add one with the same 'filename' and 'verify', or delete the line"
@@ -89,22 +102,32 @@ def of_exits(sections: Sequence[JobSection]) -> Iterator[str]:
 def of_directories(sections: Sequence[JobSection], given: frozenset[str]) -> Iterator[str]:
     """Yield the files of fio that would be one file here, where all directories are one, with their places.
 
-    Of several directories, each process of a job uses the next one (set_name_idx in fio's filesetup.c).
+    Of several directories, each process of a job uses the next one (set_name_idx in fio's filesetup.c). Files of all
+    jobs are in the directory of all jobs.
     """
     known: dict[str, str] = {}
     for section in sections if "filename" not in given else ():
-        directories = [
-            normpath(each) for each in re.split(r"(?<!\\):", section.options.get(DIRECTORY) or ".")
-        ]
-        processes = len(directories) if "numjobs" in given else number(section.options, "numjobs", 1)
-        for name in sorted(file_names(section.name, section.options)):
-            shared = not name.endswith("/")
-            used = directories[: processes if shared else 1]
+        processes = MOST_AT_ONCE if "numjobs" in given else number(section.options, "numjobs", 1)
+        common = _names(section.common)
+        own = _names(section.options)[len(common) :]
+        for name in sorted(file_names(section.section, section.options)):
+            most = 1 if name.endswith("/") else processes
+            used = _directories_of(section.common)[:most] if name in common else []
+            used += _directories_of(section.options)[:most] if name in own or name not in common else []
             other = next((each for each in used if known.setdefault(name, each) != each), None)
             if other is not None:
                 what = f"{name.partition('/')[0]} in {known[name]} and in {other} would be one file"
                 yield f"{section.place}: {what}: rename one of them, or delete 'filename'"
                 break
+
+
+def _names(options: Options) -> list[str]:
+    written = options.get("filename")
+    return written.split(":") if written else []
+
+
+def _directories_of(options: Options) -> list[str]:
+    return [normpath(each) for each in re.split(r"(?<!\\):", options.get(DIRECTORY) or ".")]
 
 
 def _directions(options: Options) -> tuple[str, ...]:

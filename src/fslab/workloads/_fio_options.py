@@ -19,7 +19,7 @@ KNOWN = frozenset(
     filesize fixedbufs
     flow flow_id flow_sleep force_async fsync fsync_on_close gtod_cpu gtod_reduce hipri hipri_percentage
     hugepage-size ignore_error invalidate io_size io_submit_mode iodepth iodepth_batch
-    iodepth_batch_complete_max iodepth_batch_complete_min iodepth_low ioengine latency_percentile
+    iodepth_batch_complete_max iodepth_batch_complete_min iodepth_low ioengine iomem_align latency_percentile
     latency_run latency_target latency_window lockfile loops max_latency mem nice
     nonvectored norandommap nowait nrfiles number_ios numa_cpu_nodes numa_mem_policy numjobs offset
     offset_align offset_increment openfiles overwrite percentage_random pre_read prio prioclass ramp_size ramp_time
@@ -50,6 +50,7 @@ ALIASES = {
     "iodepth_batch_complete": "iodepth_batch_complete_min",
     "iodepth_batch_submit": "iodepth_batch",
     "iomem": "mem",
+    "mem_align": "iomem_align",
     "nr_files": "nrfiles",
     "ratecycle": "rate_cycle",
     "ratemin": "rate_min",
@@ -149,13 +150,14 @@ LEFT_OUT = frozenset(
     log_window_value log_issue_time bandwidth-log inflate-log verify_state_save
     output output-format minimal append-terse terse-version status-interval eta eta-interval eta-newline
     percentile_list clat_percentiles lat_percentiles slat_percentiles unified_rw_reporting
-    block_error_percentiles idle-prof rwmixcycle
+    block_error_percentiles idle-prof rwmixcycle flow_watermark
     """.split()  # noqa: SIM905
 )
 
 _ZERO = re.compile("0+|0[xX]0+")  # a pattern of which all bytes are zeros
 
 MIXED = frozenset({"rw", "readwrite", "randrw"})
+MODE = re.compile(r"(read|write|randread|randwrite|rw|readwrite|randrw)(:-?\d+[kmg]?)?", re.IGNORECASE)
 
 # What places requests in the zones of zonemode=strided.
 ZONES = frozenset({"zonerange", "zonesize", "zoneskip"})

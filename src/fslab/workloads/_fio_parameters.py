@@ -28,6 +28,7 @@ from fslab.workloads._fio_options import (
     LEFT_OUT,
     METADATA_ENGINES,
     MIXED,
+    MODE,
     SYNC_ENGINES,
     ZONES,
     only_verifies,
@@ -39,7 +40,6 @@ from fslab.workloads._fio_requests import LARGEST_OF, request_of
 
 _TIME = re.compile(r"\d+(?:us|ms|[smhd])?")  # fio 3.33 cuts fractions: 1.5 is 1 s
 VARIABLES = "variables."  # prefix of the keys that hold the variables of a job file
-_RW = re.compile(r"(read|write|randread|randwrite|rw|readwrite|randrw)(:\d+[kmg]?)?")
 
 
 class FioParameters(Parameters):
@@ -114,7 +114,7 @@ class FioParameters(Parameters):
 
     @cached_property
     def one(self) -> OneJob:
-        return OneJob(name="fslab", options=self.options)
+        return OneJob(section="fslab", options=self.options)
 
     @property
     def reads(self) -> bool:
@@ -194,7 +194,7 @@ class FioParameters(Parameters):
     def _known_mode(cls, value: str) -> str:
         if "trim" in value:
             raise ValueError("fio trims block devices only, not files")
-        if not _RW.fullmatch(value):
+        if not MODE.fullmatch(value):
             raise ValueError(f"'{value}' is not a mode of fio: read, write, randread, randwrite, rw, randrw")
         return value
 

@@ -16,10 +16,10 @@ AT_ONCE = frozenset(
 )  # processes, and the requests in flight and threads of each
 COUNTS = AT_ONCE | {"nrfiles", "loops"}  # loops=-1 is 2^32 - 1 to fio
 _AT_LEAST_ONE = COUNTS - {"verify_async", "loops"}
-# fio 3.33 reads 1.5g as 1 byte, and 1.5 as 1 s.
-_FRACTION = re.compile(r"\d\.\d")
-# To fio 3.33, 1m30s is a microsecond.
-_SEVERAL_UNITS = re.compile(r"\d(?:us|ms|[smhd])\d", re.IGNORECASE)
+# fio 3.33 reads 1.5g and 1 g as 1 byte, and 1.5 as 1 s.
+_CUT_OFF = re.compile(r"\d(?:\.\d|\s+[a-z])", re.IGNORECASE)
+# To fio 3.33, 30sec and 1m30s are microseconds, and 30 ms are 30 s.
+_TIME = re.compile(r"\d+(?:us|usec|ms|msec|[smhd])?", re.IGNORECASE)
 _TIMES = frozenset(
     {
         "latency_target", "latency_window", "max_latency", "ramp_time", "runtime", "startdelay",
@@ -29,7 +29,7 @@ _TIMES = frozenset(
 _WITH_POINT = frozenset(
     {
         "buffer_pattern", "description", "file_service_type", "filename", "filename_format", "latency_percentile",
-        "mem", "random_distribution", "steadystate", "verify_pattern",
+        "mem", "name", "random_distribution", "steadystate", "verify_pattern",
     }
 )  # fmt: skip
 _NO_PATHS = frozenset({"mem", "buffer_pattern", "verify_pattern", "filename_format"})
@@ -84,11 +84,13 @@ def _reaches_outside(name: str) -> bool:
 
 def cut_off(key: str, value: str) -> str | None:
     """Return why a number or a time cannot be passed to fio, which would cut it off, and what to do; else None."""
-    if key in _TIMES and _SEVERAL_UNITS.search(value):
-        return f"fio does not add the parts of {value}: write a whole number in one unit"
-    if key in _WITH_POINT or not _FRACTION.search(value):
+    if key in _TIMES and not all(_TIME.fullmatch(part) for part in re.split("[-,]", value)):
+        return (
+            f"fio reads '{value}' as another time: write a whole number and us, ms, s, m, h or d, such as 90s"
+        )
+    if key in _WITH_POINT or not _CUT_OFF.search(value):
         return None
-    return f"fio reads only the digits before the point of {value}: write a whole number in a smaller unit"
+    return f"fio reads only the first digits of '{value}': write a whole number, and its unit without a space"
 
 
 def count_mistake(key: str, value: str) -> str | None:
