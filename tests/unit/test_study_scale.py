@@ -68,10 +68,13 @@ def test_a_disk_holds_the_files_on_it_and_never_grows() -> None:
 
 def test_a_job_file_is_scaled_and_what_cannot_be_scaled_is_named() -> None:
     text = TEXT.replace(
-        "  few:", "  job: {tool: fio, file: j.fio}\n  run: {tool: command, run: sync}\n  few:"
+        "  few:",
+        "  job: {tool: fio, file: j.fio}\n  run: {tool: command, run: sync}\n"
+        "  both: {tool: mixed, parts: {a: {tool: command, run: sync}, b: {tool: filebench, script: run, set: x=9}}}\n"
+        "  few:",
     )
     files = {"j.fio": "[a]\nsize=1g\nruntime=40\n[b]\nsize=1g\nrw=write\n"}
-    scaled = load_text(text.replace("[sweep, timed]", "[job, run]"), "s.yaml", (), files)
+    scaled = load_text(text.replace("[sweep, timed]", "[job, run, both]"), "s.yaml", (), files)
     (job,) = [cell for cell in expand(scaled) if cell.workload.name == "job" and cell.stack.name == "ext4"]
     found = parsed(job.workload)
     assert found.space_bytes() == 2 * (51 << 20)
@@ -80,7 +83,7 @@ def test_a_job_file_is_scaled_and_what_cannot_be_scaled_is_named() -> None:
         (each.entry, each.key, each.written, each.used) for each in scaled.scaled
     }
     assert any(
-        cost.endswith("can change: run")
+        cost.endswith("no amount of work in it: run, both a, both b set x")
         for cost in make_plan(scaled, images=Path("/i"), runtime=Path("/r")).costs
     )
 

@@ -161,3 +161,26 @@ def test_a_scale_shrinks_time_and_files() -> None:
     changes = FILEBENCH.scaled(FILEBENCH.parse_parameters(raw), 0.1)
     assert {key: change.value for key, change in changes.items()} == {"nfiles": 500, "runtime": "6s"}
     assert set(FILEBENCH.scaled(FILEBENCH.parse_parameters({"script": "run"}), 0.5)) == {"runtime"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "scaled", "left"),
+    [
+        ({"personality": "varmail", "set": "$nfiles=400k meanfilesize=4k nfiles=200"},
+         "$nfiles=40960 meanfilesize=4k nfiles=100", ()),
+        ({"personality": "videoserver", "set": "filesize=1g numactivevids=40 numpassivevids=3"},
+         "filesize=1g numactivevids=4 numpassivevids=1", ()),
+        ({"personality": "randomread", "set": "filesize=5g workingset=0 iosize=4k"},
+         "filesize=512m workingset=0 iosize=4k", ()),
+        ({"personality": "removedirs", "set": "ndirs=2*n"}, None, ("set ndirs",)),
+        ({"script": "run", "set": "ndirs=5000 filesize=1g nthreads=4"}, None, ("set ndirs", "set filesize")),
+        ({"script": "run", "set": "nfiles=5000 big=1g"}, "nfiles=500 big=1g", ("set big",)),
+    ],
+)  # fmt: skip
+def test_variables_are_scaled_where_it_is_known_that_they_are_amounts(
+    raw: dict[str, Any], scaled: str | None, left: tuple[str, ...]
+) -> None:
+    parameters = FILEBENCH.parse_parameters(raw)
+    found = FILEBENCH.scaled(parameters, 0.1).get("set")
+    assert (found and found.value) == scaled
+    assert FILEBENCH.unscaled(parameters) == left

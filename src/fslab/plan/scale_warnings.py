@@ -38,9 +38,15 @@ def scale_warnings(
 
 def _unscaled(workloads: Iterable[WorkloadSpec], scaled: Sequence[Scaled]) -> Iterator[str]:
     entries = {each.entry for each in scaled}
-    names = dict.fromkeys(spec.name.partition("[")[0] for spec in workloads)
-    if left := [name for name in names if f"workloads.{name}" not in entries]:
-        yield f"not scaled, as no amount of work that the study sets can change: {first_of(left, _NAMES)}"
+    left: dict[str, None] = {}
+    for spec in workloads:
+        name = spec.name.partition("[")[0]
+        if f"workloads.{name}" not in entries:
+            left[name] = None
+        else:
+            left |= dict.fromkeys(f"{name} {what}" for what in parsed(spec).unscaled())
+    if left:
+        yield f"not scaled, as fslab knows no amount of work in it: {first_of(list(left), _NAMES)}"
 
 
 def _too_short(workloads: Iterable[WorkloadSpec]) -> Iterator[str]:

@@ -185,6 +185,10 @@ class Workload(ABC, Generic[P]):
         """
         return {}
 
+    def unscaled(self, parameters: P) -> tuple[str, ...]:  # noqa: ARG002
+        """Return what ``scaled`` leaves as it is although it may be an amount of work, in words for ``fslab plan``."""
+        return ()
+
     def parse_parameters(self, raw: Mapping[str, Any]) -> P:
         """Return the validated parameters. pydantic's ValidationError lists all mistakes.
 
@@ -261,6 +265,9 @@ class ParsedWorkload(Generic[P]):
 
     def place_of(self, told: str) -> str | None:
         return self.tool.place_of(self.parameters, told)
+
+    def unscaled(self) -> tuple[str, ...]:
+        return self.tool.unscaled(self.parameters)
 
     def tools(self) -> tuple[Tool, ...]:
         return self.tool.tools_of(self.parameters)

@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from fslab import scaling
 from fslab.errors import nearest
 from fslab.units import Size, SomeTime, parse_duration, parse_size
 from fslab.workloads import MOST_AT_ONCE, Parameters
@@ -40,6 +41,15 @@ COUNTED: Mapping[str, Mapping[str, int]] = {
     "removedirs": {"ndirs": 10000},
     "videoserver": {"numactivevids": 32, "numpassivevids": 194},
 }
+# The variables of the personalities that are an amount of work: numbers, each with the least, and sizes.
+_LEAST_FILES = 100
+_LEAST_BYTES = 4 << 20
+_NUMBERS: Mapping[str, int] = {
+    "nfiles": _LEAST_FILES, "ndirs": _LEAST_FILES, "numactivevids": 1, "numpassivevids": 1, "fsynccount": 1,
+}  # fmt: skip
+_OF_ONE_FILE = frozenset({"filesize", "workingset"})  # else a size is that of each file
+# The variables of a workload of one's own of which it is known what they are, as they have keys; nfiles is an amount.
+_KNOWN = frozenset({"nfiles", "meanfilesize", "nthreads"})
 _SETTING = re.compile(r"^\$?[A-Za-z0-9_]+=\S+$")
 
 
@@ -85,6 +95,48 @@ class FilebenchParameters(Parameters):
         """The variables that the study sets, as ``name=value``."""
         own = (("nfiles", self.nfiles), ("meanfilesize", self.meanfilesize), ("nthreads", self.nthreads))
         return (*(f"{name}={value}" for name, value in own if value is not None), *self.set.split())
+
+    def scaled(self, factor: float) -> scaling.Changes:
+        """Return the run time, at least one second, and the amounts among the variables that the study sets."""
+        found = {"runtime": scaling.duration(self.runtime, factor)}
+        if self.nfiles is not None:
+            found["nfiles"] = scaling.count(self.nfiles, factor, least=_LEAST_FILES)
+        changes = {setting: self._scaled_setting(setting, factor) for setting in self.set.split()}
+        share = max((change.share for change in changes.values() if change), default=0.0)
+        if share:
+            words = (
+                f"{setting.partition('=')[0]}={change.value}" if change else setting
+                for setting, change in changes.items()
+            )
+            found["set"] = scaling.ScaledAmount(value=" ".join(words), share=share)
+        return found
+
+    @property
+    def unscaled(self) -> tuple[str, ...]:
+        """The variables in ``set`` that may be an amount of work, but are not scaled."""
+        names = {setting.lstrip("$").partition("=")[0]: setting for setting in self.set.split()}
+        return tuple(
+            name
+            for name, setting in names.items()
+            if self._scaled_setting(setting, 0.5) is None
+            and (name in _NUMBERS or (self.personality is None and name not in _KNOWN))
+        )
+
+    def _scaled_setting(self, setting: str, factor: float) -> scaling.ScaledAmount | None:
+        """Return the scaled value of a variable; None if it is not known to be an amount, or is an expression, which
+        the engine evaluates."""
+        name, _, value = setting.lstrip("$").partition("=")
+        one_file = self.personality is not None and PERSONALITIES[self.personality][0] == 1
+        try:
+            if not parse_size(value):  # 0 means none, or everything
+                return scaling.ScaledAmount(value=value, share=0.0)
+            if name == "nfiles" or (name in _NUMBERS and self.personality is not None):
+                return scaling.count(parse_size(value), factor, least=_NUMBERS[name])
+            if name in _OF_ONE_FILE and one_file:
+                return scaling.size(value, factor, least_bytes=_LEAST_BYTES)
+        except ValueError:
+            pass
+        return None
 
     @property
     def files_and_bytes(self) -> tuple[int, int] | None:

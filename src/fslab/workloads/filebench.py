@@ -24,7 +24,6 @@ _GROWTH = 3  # appends make files longer, and space of deleted files becomes fre
 _GUESSED_BYTES_PER_S = 400e6
 _GUESSED_FILES_PER_S = 20e3
 _UNKNOWN_BYTES = 1 << 30
-_LEAST_FILES = 100
 _SYNCS = frozenset({"fsync", "fsyncset"})
 _WRITES = frozenset({"write", "writewholefile", "appendfile", "appendfilerand", "aiowrite"})
 _OF_A_CLOCK = ("ops_rate", "bandwidth", "latency_mean", "latency_p99", "read_rate", "write_rate")
@@ -82,11 +81,10 @@ class Filebench(Workload[FilebenchParameters]):
         return None
 
     def scaled(self, parameters: FilebenchParameters, factor: float) -> scaling.Changes:
-        """Scale the run time, to at least one second, and the number of files, if the study sets it."""
-        found = {"runtime": scaling.duration(parameters.runtime, factor)}
-        if parameters.nfiles is not None:
-            found["nfiles"] = scaling.count(parameters.nfiles, factor, least=_LEAST_FILES)
-        return found
+        return parameters.scaled(factor)
+
+    def unscaled(self, parameters: FilebenchParameters) -> tuple[str, ...]:
+        return tuple(f"set {name}" for name in parameters.unscaled)
 
     def traits(self, parameters: FilebenchParameters) -> Traits:
         """Return only what the settings of a personality determine."""

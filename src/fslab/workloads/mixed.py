@@ -170,6 +170,14 @@ class Mixed(Workload[MixedParameters]):
             for key, change in part.tool.scaled(part.parameters, factor).items()
         }
 
+    def unscaled(self, parameters: MixedParameters) -> tuple[str, ...]:
+        """Return the parts in which nothing is scaled, and what the others leave as it is."""
+        found = []
+        for name, part in parameters.parts.items():
+            some = part.tool.scaled(part.parameters, 0.5)
+            found += [f"{name} {what}" for what in part.unscaled()] if some else [name]
+        return tuple(found)
+
     def traits(self, parameters: MixedParameters) -> Traits:
         """Return the traits of all parts, which work at once. None if the traits of the parts do not determine it."""
         every = [part.traits() for part in parameters.parts.values()]
