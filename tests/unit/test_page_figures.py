@@ -3,6 +3,7 @@ devices, order of words, points of a large campaign."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tests.browser import campaigns
@@ -17,8 +18,8 @@ from fslab.report.figures import points
 from fslab.report.figures.over_time import OrderPoint
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
-from fslab.report.page import assemble, heat, method
-from fslab.trial_record import Metric, Provenance, Status, TrialRecord
+from fslab.report.page import assemble, heat, method, render
+from fslab.trial_record import Metric, Provenance, Status, TrialRecord, Value
 from fslab.units import Direction, Unit
 
 WORK = campaigns.workload("w")
@@ -44,6 +45,29 @@ def test_figures_of_two_campaigns_have_different_ids() -> None:
     assert all(part.sweeps for part in page.parts)
     ids = [figure.id for figure in assemble.figures(page)]
     assert sorted(ids) == sorted(set(ids))
+
+
+def test_names_that_make_the_same_text_have_different_ids() -> None:
+    """Workload ``a`` with metric ``b_rate`` and workload ``a-b`` with metric ``rate``; a metric and a figure ``cpu``;
+    the heading of workload ``a`` and workload ``a-h``."""
+    of = {"a": ("b_rate", "cpu"), "a-b": ("rate",), "a.b": ("rate",), "a-h": ("rate",)}
+    cells = tuple(
+        Cell(stack=stack, workload=campaigns.workload(name)) for name in of for stack in (EXT4, XFS)
+    )
+    found = []
+    for cell in cells:
+        metrics = {name: Value(value=1.0, unit=Unit.IOPS) for name in of[cell.workload.name]}
+        found += [campaigns.trial(cell, block, 1.0, metrics=metrics) for block in range(5)]
+    page = assemble.page(
+        [assemble.CampaignSource(campaign=campaigns.campaign(cells), trials=found)],
+        known=lambda work: tuple(Metric(name=name, unit=Unit.IOPS) for name in of[work.name]),
+    )
+    ids = [figure.id for figure in assemble.figures(page)]
+    assert sorted(ids) == sorted(set(ids))
+    assert {"w-a-b-rate", "w-a-b-rate--2"} < set(ids)
+    anchors = re.findall(r' id="([^"]+)"', render.html(page))
+    assert {"fig-w-a-b-rate", "w-a-h"} < set(anchors)
+    assert sorted(anchors) == sorted(set(anchors))
 
 
 def test_ratios_of_every_trial_are_to_the_best_median() -> None:

@@ -4,9 +4,9 @@ Statements and claims are arguments. This module must not search for any.
 """
 
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, count
 
 from fslab import __version__
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
@@ -70,6 +70,7 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
     claims, tables = (source.verdicts.claims, source.verdicts.tables) if source.verdicts else ((), ())
     concluded = conclude(report, claims)
     anchors = _anchors([group.label for group in together], prefix)
+    ids = _Names()
     maker = sections.SectionBuilder(report=report, packer=Packer(), brief=source.large is not None)
     made: tuple[Section, ...] = tuple(maker.section(group, anchors[group.label]) for group in together)
     return Part(
@@ -84,15 +85,15 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
         else (),
         sure=_confidence(report),
         heat=heat.rows(report, concluded.standings, anchors),
-        tradeoffs=tuple(safety.figures(report, prefix)),
-        sweeps=() if _too_many(report) else tuple(sweeps.figures(report, together, prefix)),
-        sections=made,
-        order=tuple(_order(together, report, f"{prefix}order", known)),
+        tradeoffs=ids.given_to(safety.figures(report, prefix)),
+        sweeps=() if _too_many(report) else ids.given_to(sweeps.figures(report, together, prefix)),
+        sections=tuple(replace(each, figures=ids.given_to(each.figures)) for each in made),
+        order=ids.given_to(_order(together, report, f"{prefix}order", known)),
         method=tuple(method.tables(campaign, trials, report)),
         study=campaign.study_source,
         statements=source.statements,
         claims=claims,
-        published=tuple(ratios.published_figures(f"{prefix}published-", tables)),
+        published=ids.given_to(ratios.published_figures(f"{prefix}published-", tables)),
         left_out=dict(_left_out(source, report)),
     )
 
@@ -142,14 +143,27 @@ def figures(found: Page) -> Iterator[Figure]:
 
 def _anchors(labels: Sequence[str], prefix: str) -> dict[str, str]:
     """Return workload → id of its section, readable and unique."""
-    found: dict[str, str] = {}
-    taken: Counter[str] = Counter()
-    for label in labels:
-        plain = slug(label).strip("-") or "workload"
-        anchor = f"{prefix}w-{plain}"
-        found[label] = f"{anchor}--{taken[anchor]}" if taken[anchor] else anchor
-        taken[anchor] += 1
-    return found
+    names = _Names()
+    return {label: names.free(f"{prefix}w-{slug(label).strip('-') or 'workload'}") for label in labels}
+
+
+class _Names:
+    """Makes names unique. What they are made of, such as a workload and a metric, can make the same text in two ways:
+    ``a`` and ``b-rate``, ``a-b`` and ``rate``."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def free(self, wanted: str) -> str:
+        """Return the name, with a number if it is taken."""
+        numbered = (f"{wanted}--{number}" for number in count(2))
+        found = next(each for each in chain((wanted,), numbered) if each not in self._taken)
+        self._taken.add(found)
+        return found
+
+    def given_to(self, figures: Iterable[Figure]) -> tuple[Figure, ...]:
+        """Return the figures, each with an id that no other one has."""
+        return tuple(replace(each, id=self.free(each.id)) for each in figures)
 
 
 def _asked(report: Report) -> str:
