@@ -62,6 +62,32 @@ def test_every_file_system_comes_up_and_goes(filesystem: str, medium: str, works
 
 
 @pytest.mark.parametrize(
+    ("filesystem", "options"),
+    [
+        ("ext2", {"mkfs_options": "-O ^large_file,^ext_attr"}),
+        ("ext4", {"mkfs_options": "-O ^large_file,^ext_attr"}),
+        ("btrfs", {"mount_options": "compress=zstd"}),
+        ("xfs", {}),
+    ],
+)
+def test_the_features_of_a_file_system_are_the_same_when_it_was_used(
+    filesystem: str, options: dict[str, str], workspace: Workspace
+) -> None:
+    listed = []
+    for make in (True, False):
+        with ExitStack() as undo:
+            built = spec(filesystem, **options)
+            up = stack.build(built, workspace, undo, slot="m", make=make, keep=True)
+            listed.append(up.facts["features"])
+            with (up.work / "file").open("wb") as file:
+                os.setxattr(file.fileno(), "user.a", b"x" * 1000)
+                file.truncate(3 << 30)
+            up.flush()
+    assert listed[0]
+    assert listed[0] == listed[1]
+
+
+@pytest.mark.parametrize(
     ("medium", "options"),
     [
         ("loop", {"size": SIZE, "sector_size": 4096}),

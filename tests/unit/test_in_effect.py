@@ -156,6 +156,7 @@ incompat_flags\t\t0x341
         ("ext4", "-O extents,^quota -b 4096", DUMPE2FS, {}),
         ("ext4", "-O ^has_journal,quota -O64bit", DUMPE2FS,
          {"mkfs -O ^has_journal": "has_journal", "mkfs -O quota": None}),
+        ("ext4", "-O ^ext_attr,large_file", DUMPE2FS, {}),  # the kernel sets them at the first use
         ("xfs", "-m crc=1,rmapbt=1 -i size=512 -n version=2", XFS_INFO, {"mkfs -m rmapbt=1": "rmapbt=0"}),
         ("btrfs", "--features extref,^no-holes -R quota", DUMP_SUPER, {"mkfs --features ^no-holes": "no-holes"}),
         ("btrfs", "--features=raid1c34", DUMP_SUPER, {"mkfs --features raid1c34": None}),

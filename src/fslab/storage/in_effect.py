@@ -77,7 +77,7 @@ def changed_features(driver: FileSystem, mkfs_options: str, listed: Collection[s
             continue
         plain = name.removeprefix("^")
         there = driver.feature_names.get(plain, plain)
-        if there and (there in listed) is name.startswith("^"):
+        if there and there not in driver.kernel_features and (there in listed) is name.startswith("^"):
             found[f"mkfs {flag} {feature}"] = there if name.startswith("^") else None
     return found
 

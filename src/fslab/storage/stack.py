@@ -164,13 +164,15 @@ def _hold(device: Path, undo: ExitStack) -> None:
 
 
 def _features(driver: FileSystem, device: str, target: Path) -> list[str] | None:
-    """Return the features that the file system really has; None if it has no command that lists them."""
+    """Return the features that mkfs really made; None if the file system has no command that lists them."""
     argv = driver.features_argv(device, str(target))
     try:
         done = proc.run(argv, check=False) if argv else None
     except ToolMissingError:
         return None
-    return sorted(driver.feature_words(done.stdout)) if done is not None and done.returncode == 0 else None
+    if done is None or done.returncode != 0:
+        return None
+    return sorted(driver.feature_words(done.stdout) - driver.kernel_features)
 
 
 def _stripes(target: Path) -> dict[str, str] | None:

@@ -126,7 +126,8 @@ class FileSystem:
     stripe options, mkfs refuses smaller devices.
 
     ``feature_flags``: flags of mkfs whose values are lists of features (``-O a,^b``, ``-m crc=0``). ``feature_names``:
-    features that ``feature_words`` names otherwise; "": not at all.
+    features that ``feature_words`` names otherwise; "": not at all. ``kernel_features``: those that the kernel sets by
+    itself, at a mount or at the first use: they are not what mkfs made, and when they are listed is up to chance.
 
     ``settled_options``: mount options that keep the kernel from working in the background after a mount, which every
     trial begins with; not used if the study sets one of them or of ``unsettled_options``, or if the kernel knows none.
@@ -165,6 +166,7 @@ class FileSystem:
     aligned_min_size_bytes: ClassVar[int] = 0
     feature_flags: ClassVar[tuple[str, ...]] = ()
     feature_names: ClassVar[Mapping[str, str]] = {}
+    kernel_features: ClassVar[frozenset[str]] = frozenset()
     settled_options: ClassVar[tuple[str, ...]] = ()
     unsettled_options: ClassVar[tuple[str, ...]] = ()
 

@@ -169,6 +169,8 @@ class ExtFileSystem(FileSystem):
 
     feature_flags = ("-O",)
     feature_names: ClassVar[Mapping[str, str]] = {"extents": "extent"}
+    # fs/ext4/super.c (mount), inode.c (a file of 2 GiB) and xattr.c (the first attribute); fs/ext2 likewise.
+    kernel_features = frozenset({"needs_recovery", "orphan_present", "large_file", "ext_attr"})
 
     def features_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
         return ["dumpe2fs", "-h", device]

@@ -97,6 +97,10 @@ class Btrfs(FileSystem):
 
     feature_flags = ("-O", "--features", "-R", "--runtime-features")
     feature_names = {"extref": "extended-iref", "mixed-bg": "mixed-groups", "quota": ""}
+    # fs/btrfs/disk-io.c, open_ctree, and verity.c. The device has them only after the next commit.
+    kernel_features = frozenset(
+        {"big-metadata", "compress-lzo", "compress-zstd", "default-subvol", "free-space-tree-valid", "verity"}
+    )
 
     def features_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
         return ["btrfs", "inspect-internal", "dump-super", device]
