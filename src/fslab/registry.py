@@ -184,19 +184,28 @@ class Registry(Generic[T]):
     def _load(self, name: str) -> T:
         plugin = self._plugins[0].get(name)
         if plugin is None and name not in self._modules and self._source and self._of_source:
-            entry = _made(self._of_source(self._source.get(name)))
+            entry = self._made(self._of_source(self._source.get(name)))
         elif plugin is None:
             home = import_module(self._modules[name])
-            entry = _made(self._entries_in(home)[name] if self.by_subject else self._only_entry(home))
+            entry = self._made(self._entries_in(home)[name] if self.by_subject else self._only_entry(home))
         else:
             loaded = plugin.load()
             try:
-                entry = _made(
+                entry = self._made(
                     self._only_entry(loaded) if isinstance(loaded, ModuleType) else self._checked(loaded)
                 )
             except Exception as error:
                 raise plugin.error(f"is not a {self.kind}: {error}") from error
         entry.name = name
+        return entry
+
+    def _made(self, item: T | type[T]) -> T:
+        """Return the entry. RuntimeError if it lacks an attribute that the contract declares without a value."""
+        entry = item() if isinstance(item, type) else item
+        declared = {name for each in self.contract.__mro__ for name in inspect.get_annotations(each)}
+        lacking = sorted(name for name in declared - {"name"} if not hasattr(entry, name))
+        if lacking:
+            raise RuntimeError(f"{type(entry).__name__} lacks {', '.join(lacking)}")
         return entry
 
     def _entries_in(self, module: ModuleType) -> dict[str, T | type[T]]:
@@ -210,15 +219,24 @@ class Registry(Generic[T]):
     def _only_entry(self, module: ModuleType) -> T | type[T]:
         entries = [*self._entries_in(module).values()]
         if len(entries) != 1:
-            raise RuntimeError(f"{module.__name__} must define exactly one {self.kind}, found {len(entries)}")
+            abstract = [self._unfinished(item) for item in vars(module).values() if inspect.isabstract(item)]
+            lacking = "".join(f"; {why}" for why in abstract if why)
+            raise RuntimeError(
+                f"{module.__name__} must define exactly one {self.kind}, found {len(entries)}{lacking}"
+            )
         return entries[0]
 
     def _checked(self, item: object) -> T | type[T]:
         if not self._fits(item):
-            raise RuntimeError(
-                f"{item!r} is neither a {self.contract.__name__} nor a concrete subclass of it"
-            )
+            wrong = f"{item!r} is neither a {self.contract.__name__} nor a subclass of it"
+            raise RuntimeError(self._unfinished(item) or wrong)
         return item
+
+    def _unfinished(self, item: object) -> str | None:
+        """Return which methods an abstract subclass of the contract lacks; None for anything else."""
+        if not inspect.isclass(item) or not issubclass(item, self.contract) or item is self.contract:
+            return None
+        return f"{item.__name__} lacks {', '.join(sorted(item.__abstractmethods__))}"
 
     def _fits(self, item: object) -> TypeGuard[T | type[T]]:
         if not inspect.isclass(item):
@@ -229,7 +247,3 @@ class Registry(Generic[T]):
 def _identifier(name: str) -> str:
     """Return the identifier for the name of a module, a function or a class."""
     return _CAPITAL.sub("-", name).replace("_", "-").lower()
-
-
-def _made(entry: T | type[T]) -> T:
-    return entry() if isinstance(entry, type) else entry

@@ -19,13 +19,17 @@ from fslab.errors import PluginError, UsageError
 from fslab.registry import Registry
 
 GROUP = "fslab.animals"
-HORSE = (
-    "from tests_plugins_contract import Animal\nclass Horse(Animal):\n    def says(self): return 'neigh'\n"
-)
+HORSE = """\
+from tests_plugins_contract import Animal
+class Horse(Animal):
+    legs = 4
+    def says(self): return 'neigh'
+"""
 
 
 class Animal(ABC):
     name: str
+    legs: int
 
     @abstractmethod
     def says(self) -> str: ...
@@ -92,7 +96,8 @@ def test_names_are_known_without_running_its_code(install: Install) -> None:
         ("import nothing_of_this_name", "No module named 'nothing_of_this_name'"),
         ("x =", "invalid syntax"),
         ("", "exactly one animal, found 0"),
-        (HORSE.replace("says", "sings"), "exactly one animal, found 0"),
+        (HORSE.replace("says", "sings"), "exactly one animal, found 0; Horse lacks says"),
+        (HORSE.replace("legs", "feet"), "is not a animal: Horse lacks legs"),
         (HORSE + "    def __init__(self): raise KeyError('tail')", "tail"),
     ],
 )

@@ -129,7 +129,7 @@ class ExtFileSystem(FileSystem):
         rest = [word for flag, value in given if flag != "-E" for word in (flag, value)]
         # On a device below 512 MB, mke2fs.conf would choose blocks of 1 KiB; the other file systems use 4 KiB.
         block = [] if {flag for flag, _ in given} & {"-b", "-T", "-C"} else ["-b", str(BLOCK_BYTES)]
-        return [f"mkfs.{self.name}", "-F", "-q", "-E", ",".join(extended), *block, *rest, device]
+        return [*self.mkfs, "-E", ",".join(extended), *block, *rest, device]
 
     def made_with(self, options: str) -> Made:
         """Return what mke2fs writes with the study's number, size or density of inodes, its groups and its journal.

@@ -12,5 +12,6 @@ class Ext2(_ext.ExtFileSystem):
     mount_type = "ext2"
     limits = _ext.BLOCK_MAPPED
     tools = (_ext.tool("ext2"),)
+    mkfs = ("mkfs.ext2", "-F", "-q")
     made = replace(_ext.ExtFileSystem.made, journal_bytes=0)
     mount_options = _ext.EXT2_MOUNT_OPTIONS

@@ -10,3 +10,4 @@ class Ext3(_ext.JournalledExt):
     mount_type = "ext3"
     limits = _ext.BLOCK_MAPPED
     tools = (_ext.tool("ext3"),)
+    mkfs = ("mkfs.ext3", "-F", "-q")

@@ -19,6 +19,7 @@ class Ext4(_ext.JournalledExt):
         "case-folding": OptionSwitch(mkfs="-O casefold"),
     }
     tools = (_ext.tool("ext4"),)
+    mkfs = ("mkfs.ext4", "-F", "-q")
     # fs/ext4/inode.c, ext4_alloc_da_blocks: there is nothing to allocate. Seen with Linux 6.18.
     overruled = dict.fromkeys(("auto_da_alloc", "noauto_da_alloc"), frozenset({"nodelalloc"}))
     made = replace(_ext.ExtFileSystem.made, data_tib_bytes=17 << 20)  # with empty groups

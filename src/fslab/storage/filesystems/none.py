@@ -9,6 +9,7 @@ class NoFileSystem(FileSystem):
 
     summary = "no file system: fio (single jobs) and dd work on the block device itself"
     tools = (Tool(program="blkdiscard", package="util-linux"),)
+    mkfs = ("blkdiscard",)
     mount_type = ""
     min_size_bytes = 4096
     made = Made(data_bytes=0)
@@ -17,7 +18,7 @@ class NoFileSystem(FileSystem):
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
         """Return ``blkdiscard``, which opens the device exclusively; nothing without ``discard``."""
-        return ["blkdiscard", device] if discard else []
+        return [*self.mkfs, device] if discard else []
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:  # noqa: ARG002
         return []

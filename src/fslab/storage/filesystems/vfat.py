@@ -12,6 +12,7 @@ class Vfat(FileSystem):
 
     summary = "FAT32 with long names: no journal, no owners, files below 4 GiB"
     tools = (Tool(program="mkfs.vfat", package="dosfstools", version_argv=("--help",)),)
+    mkfs = ("mkfs.vfat",)
     mount_type = "vfat"
     log_prefixes = ("FAT-fs", "vfat")
     made = Made(zero_tib_bytes=256 << 20)  # two tables
@@ -36,4 +37,4 @@ class Vfat(FileSystem):
         """
         words = shlex.split(options)
         kind = [] if any(word.startswith("-F") for word in words) else ["-F", "32"]
-        return ["mkfs.vfat", *kind, "-I", "--mbr=n", *words, device]
+        return [*self.mkfs, *kind, "-I", "--mbr=n", *words, device]

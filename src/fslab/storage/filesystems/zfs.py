@@ -34,6 +34,7 @@ class Zfs(FileSystem):
     summary = "pooled storage, copy on write, checksums (OpenZFS)"
     tools = (Tool(program="zpool", package="zfsutils-linux", component="contrib"),)
     module = Tool(program="the kernel module zfs", package="zfs-dkms", component="contrib")
+    mkfs = ("zpool", "create", "-f")
     mount_type = "zfs"
     mount_flags = ("-i",)
     kernels = Kernels(outside="OpenZFS")
@@ -66,7 +67,7 @@ class Zfs(FileSystem):
         words = shlex.split(options)
         group = [word for word in words[:1] if word in GROUPS]
         own = ["-o", "cachefile=none", "-O", "mountpoint=legacy"]
-        return ["zpool", "create", "-f", *own, *words[len(group) :], _pool(device), *group, device]
+        return [*self.mkfs, *own, *words[len(group) :], _pool(device), *group, device]
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
         """Return ``mount -t zfs``, with the pool's name instead of the device."""
