@@ -7,12 +7,12 @@ This module starts nothing, and imports no other module of fslab.
 import errno
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from enum import StrEnum
 
-# Similarity of names; 1: equal. Below that, names share letters by chance (nobh and nombcache: 0.62), and long names
-# whole words (zfs-raidz and btrfs-raid1: 0.7).
-NEAR, NEAR_LONG, LONG = 0.65, 0.75, 9
+# Similarity of names; 1: equal. Below that, names share letters by chance (nobh and nombcache: 0.62).
+NEAR = 0.65
+_WRONG_LETTERS = 2
 
 
 class FailureClass(StrEnum):
@@ -229,12 +229,26 @@ class InterruptedBySignal(BaseException):
 def similar(name: str, known: Iterable[str]) -> str | None:
     """Return the known name of which ``name`` is most likely a misspelling; None if no name is that similar.
 
-    Names with other numbers mean other things (md-raid5, md-raid6), however similar they are.
+    Names with other numbers mean other things (md-raid5, md-raid6), however similar they are; and names that contain
+    each other's letters (vers, iversion) are no misspellings: at most two letters are wrong, and half of them.
     """
     numbers = re.findall(r"\d+", name)
     names = sorted(each for each in known if re.findall(r"\d+", each) == numbers)
-    close = get_close_matches(name, names, n=1, cutoff=NEAR if len(name) < LONG else NEAR_LONG)
-    return close[0] if close else None
+    most = max(min(len(name) // 2, _WRONG_LETTERS), 1)
+    close = get_close_matches(name, names, n=3, cutoff=NEAR)
+    return next((each for each in close if _wrong_letters(name, each) <= most), None)
+
+
+def _wrong_letters(name: str, meant: str) -> int:
+    """Return how many letters of a name are wrong, missing or too many; letters in another order are one mistake.
+
+    Dashes and underscores are no letters.
+    """
+    name, meant = (each.replace("_", "").replace("-", "") for each in (name, meant))
+    if sorted(name) == sorted(meant):
+        return 1
+    changes = SequenceMatcher(None, name, meant, autojunk=False).get_opcodes()
+    return sum(max(i2 - i1, j2 - j1) for kind, i1, i2, j1, j2 in changes if kind != "equal")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

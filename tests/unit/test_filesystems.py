@@ -197,6 +197,14 @@ def test_bad_mount_options_say_what_is_meant(name: str, options: str, says: str)
         ("ext4", "nodelalocc,atiem,loop", ["did you mean 'nodelalloc'", "did you mean 'atime'", "type 'loop'"]),
         ("xfs", "nobarier,delay_log", ["did you mean 'nobarrier'? removed", "did you mean 'delaylog'? removed"]),
         ("ext4", "uid=5", ["an option of exfat"]), ("btrfs", "device=/dev/sdb", ["a layout"]),
+        ("ext4", "hard,timeo=14,vers=4.2,nolock,credentials=x", ["network file systems"] * 5),
+        ("ntfs3", "big_writes,locale=C,norecover", ["user space"] * 3), ("ext4", "mand,noatime", ["Linux 5.15"]),
+        ("ext4", "usrjquota=a.user,jqfmt=vfsv1", ["quota files"] * 2),
+        ("xfs", "context=x,nobootwait", ["SELinux", "fstab"]),
+        ("ext4", "subvol=@,recordsize=8k,nosymfollow", ["an option of btrfs", "an option of zfs"]),
+        ("btrfs", "noclear_cache", ["known:"]), ("xfs", "biosize=16,bigtime,su=64k", ["known:"] * 3),
+        ("ext4", "nojournal,has_journal,xattr=sa", ["known:", "known:", "an option of zfs"]),
+        ("udf", "session=1,strict,novrs", ["known:"] * 3), ("bcachefs", "fix_errors", ["known:"]),
     ],
 )  # fmt: skip
 def test_every_wrong_mount_option_is_reported_with_its_reason(

@@ -228,6 +228,30 @@ def test_another_level_of_raid_is_no_misspelling(layout: str) -> None:
     assert similar(layout, ["btrfs-raid0", "btrfs-raid1", "lvm-stripe", "md-raid1", "md-raid5"]) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("raidz1", "md-raid1"), ("zfs-raid0", "btrfs-raid0"), ("lvm-raid1", "md-raid1"), ("vers", "iversion"),
+        ("noclear_cache", "inode_cache"), ("has_journal", "journal"), ("strict", "strictatime"),
+    ],
+)  # fmt: skip
+def test_a_name_with_other_words_is_no_misspelling(name: str, known: str) -> None:
+    assert similar(name, [known]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("atiem", "atime"),
+        ("noatme", "noatime"),
+        ("compress_force", "compress-force"),
+        ("random_seed", "randseed"),
+    ],
+)
+def test_a_misspelt_name(name: str, known: str) -> None:
+    assert similar(name, ["iversion", known, "errors"]) == known
+
+
 def test_nearest_names() -> None:
     assert nearest("etx4", ["ext4", "xfs"]).startswith("did you mean 'ext4'?")
     assert nearest("zzz", ["ext4", "xfs"]) == "known: ext4, xfs"

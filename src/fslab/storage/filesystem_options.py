@@ -15,13 +15,14 @@ VFS_OPTIONS: Mapping[str, str] = {
     "defaults": "", "async": "", "sync": "", "dirsync": "", "atime": "", "noatime": "", "diratime": "",
     "nodiratime": "", "relatime": "", "norelatime": "", "strictatime": "", "nostrictatime": "", "lazytime": "",
     "nolazytime": "", "rw": "", "suid": "", "nosuid": "", "dev": "", "nodev": "", "exec": "", "noexec": "",
-    "silent": "", "loud": "", "iversion": "", "noiversion": "",
+    "silent": "", "loud": "", "iversion": "", "noiversion": "", "symfollow": "", "nosymfollow": "",
 }  # fmt: skip
 
 # Options that never reach a file system: those of fstab(5) in mount(8) and systemd.mount(5), of loop devices, of bind
-# mounts; and those that name a second device, whose contents fslab would not check.
+# mounts, of nfs(5), mount.cifs(8), mount.fuse(8) and ntfs-3g(8); and those that name a second device, whose contents
+# fslab would not check.
 _NOT_OF_A_FILE_SYSTEM: Mapping[str, str] = {
-    r"auto|noauto|nofail|_netdev|user|nouser|users|owner|group|sw|comment|[xX]-.*":
+    r"auto|noauto|nofail|nobootwait|_netdev|user|nouser|users|owner|group|sw|comment|[xX]-.*":
         "an option of /etc/fstab for when, and by whom, it is mounted; leave it out",
     r"ro": "a workload writes; leave it out",
     r"loop|offset|sizelimit": "use a medium of type 'loop'",
@@ -29,6 +30,16 @@ _NOT_OF_A_FILE_SYSTEM: Mapping[str, str] = {
         "fslab mounts a new file system, and only once; leave it out",
     r"logdev|jdev|journal_dev|journal_path": "a journal on another disk is layout 'external-journal'",
     r"device|rtdev": "disks that are used together are a layout (fslab list layouts)",
+    r"mand|nomand": "Linux 5.15 removed mandatory locks; leave it out",
+    r"(?:fs|def|root)?context|seclabel": "a label of SELinux, which fslab does not set; leave it out",
+    r"[rw]size|hard|soft|softerr|intr|nointr|timeo|retrans|(?:nfs)?vers|minorversion|proto|tcp|udp|rdma|bg|fg|sec"
+    r"|lock|nolock|local_lock|nconnect|fsc|nofsc|lookupcache|ac(?:reg|dir)(?:min|max)|actimeo|noac|(?:no)?rdirplus"
+    r"|cred(?:ential)?s|username|pass(?:word)?|domain|cifs|seal|mfsymlinks|nobrl|(?:no)?serverino|(?:file|dir)_mode":
+        "an option of network file systems (NFS, SMB); leave it out",
+    r"allow_(?:other|root)|default_permissions|big_writes|blksize|max_read|permissions|usermapping|streams_interface"
+    r"|locale|efs_raw|(?:no)?recover|remove_hiberfile|ignore_case|inherit":
+        "an option of file systems in user space (FUSE, such as ntfs-3g); leave it out",
+    r"(?:usr|grp|prj)jquota|jqfmt": "it names quota files, and a new file system has none; leave it out",
 }  # fmt: skip
 
 ENDS_THE_MACHINE = re.compile(r"(?:^|[_-])(?:panic|reboot|oops|halt|poweroff)(?:$|[_-])")

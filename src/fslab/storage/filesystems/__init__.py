@@ -311,10 +311,12 @@ class FileSystem:
             return self.removed_options[name]
         if why := filesystem_options.why_never(name):
             return why
-        if owners := [owner for owner, driver in REGISTRY if name in driver.mount_options]:
+        owners = [owner for owner, driver in REGISTRY if name in driver.mount_options]
+        if owners := owners or [owner for owner, driver in REGISTRY if name in driver.removed_options]:
             return f"it is an option of {', '.join(owners)}"
         alike = [each for each in known if each.startswith("no") == name.startswith("no")]
-        meant = similar(name, [*alike, *self.removed_options])
+        removed = [each for each in self.removed_options if each.startswith("no") == name.startswith("no")]
+        meant = similar(name, [*alike, *removed])
         if meant is not None and meant in self.removed_options:
             return f"did you mean '{meant}'? {self.removed_options[meant]}"
         return nearest(name, alike)
