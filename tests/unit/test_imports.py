@@ -78,7 +78,7 @@ REGISTERED = {
     "storage/filesystems": 170,
     "storage/layouts": 120,
     "storage/media": 120,
-    "workloads": 260,
+    "workloads": 265,
     "probes": 180,
     "features": 250,
     "applications": 240,
