@@ -54,6 +54,8 @@ def test_a_tool_that_drives_the_disk_has_one(tool: str, tmp_path: Path) -> None:
     for text, possible in ((plain, False), (virtual, True)):
         found, _ = feasibility.foresee(expand(load_text(text, "s.yaml")), tmp_path)
         assert ["needs one virtual disk" in why for why in found.values()] == ([] if possible else [True])
+    found, _ = feasibility.foresee(expand(load_text(virtual.replace(", log: data", ""), "s.yaml")), tmp_path)
+    assert ["reads the log" in why for why in found.values()] == ([] if tool == "recovery" else [True])
 
 
 def test_memory_that_there_is_not_is_foreseen_in_the_words_of_run(

@@ -44,15 +44,23 @@ def _unfit(cell: Cell) -> UnsupportedError | None:
 
 
 def _no_disk_to_drive(cell: Cell) -> UnsupportedError | None:
-    stack = parsed_stack(cell.stack)
-    is_virtual = bool(stack.medium.profiles)
-    if not parsed(cell.workload).tool.drives_disk or (is_virtual and cell.stack.layout == "single"):
+    stack, tool = parsed_stack(cell.stack), parsed(cell.workload).tool
+    where = f"{cell.workload.name} on {cell.stack.name}"
+    if not tool.drives_disk:
         return None
-    return UnsupportedError(
-        f"not possible: '{cell.workload.tool}' drives the disk under the file system, so it needs one virtual disk",
-        where=f"{cell.workload.name} on {cell.stack.name}",
-        hint="use a medium of type 'virtual' with layout 'single'",
-    )
+    if not (stack.medium.profiles and cell.stack.layout == "single"):
+        return UnsupportedError(
+            f"not possible: '{tool.name}' drives the disk under the file system, so it needs one virtual disk",
+            where=where,
+            hint="use a medium of type 'virtual' with layout 'single'",
+        )
+    if tool.disk_logs and cell.stack.medium.options.get("log", "no") not in tool.disk_logs:
+        return UnsupportedError(
+            f"not possible: '{tool.name}' reads the log of its virtual disk",
+            where=where,
+            hint=f"give the medium 'log: {tool.disk_logs[0]}'",
+        )
+    return None
 
 
 def _user_missing(cell: Cell) -> UnsupportedError | None:

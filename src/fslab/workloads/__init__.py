@@ -62,6 +62,8 @@ class Workload(ABC, Generic[P]):
     Parameters: type[P]
     # It cuts the power of its virtual disk or makes it fail: in a guest, the disk's server runs in the guest too.
     drives_disk: ClassVar[bool] = False
+    # Values of the key 'log' of this disk with which it can run; empty: any.
+    disk_logs: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def metrics(self, parameters: P) -> tuple[Metric, ...]:

@@ -40,6 +40,7 @@ class Crash(OneDiskTest[CrashParameters]):
 
     summary = "power cuts: promises broken, data lost, and the time to mount again"
     disk = "one virtual disk with a log of its data"
+    disk_logs = ("data",)
     medium = "{type: virtual, profile: none, size: 320m, log: data}"
     Parameters = CrashParameters
 

@@ -45,6 +45,7 @@ class IoErrors(OneDiskTest[IoErrorsParameters]):
 
     summary = "io-errors: disk faults that a file system reports, corrects, or silently passes on"
     disk = "one virtual disk with a log"
+    disk_logs = ("requests", "data")
     medium = "{type: virtual, profile: none, size: 320m, log: requests}"
     Parameters = IoErrorsParameters
 
