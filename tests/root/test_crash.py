@@ -273,7 +273,7 @@ def attached(file: tuple[int, int]) -> bool:
 INTERRUPTED = """
 import json, os, shutil, sys
 from pathlib import Path
-from fslab.crash import bounded, examine, judge
+from fslab.crash import bounded_sequences, examine, judge
 from fslab.crash.findings import Kind
 from fslab.crash.sequences import Sequences
 from fslab.errors import InterruptedBySignal
@@ -281,7 +281,7 @@ from fslab.storage.filesystems import REGISTRY
 from fslab.system import mounts, proc, signals
 place, image = map(Path, sys.argv[1:])
 tested = examine.subject(REGISTRY.get("ext4"), "rw", ".", image)
-source = Sequences(chosen=(bounded.parse(["write n", "fsync n"]),))
+source = Sequences(chosen=(bounded_sequences.parse(["write n", "fsync n"]),))
 space, run = os.readlink("/proc/self/ns/mnt"), proc.run
 left, last, commands, ended = {}, 0, [], ""
 def counted(argv, **more):
