@@ -131,7 +131,7 @@ def test_a_job_file_has_figures_of_each_job(workspace: Workspace) -> None:
 
 
 def test_a_job_file_that_fio_refuses_fails_before_the_run(workspace: Workspace) -> None:
-    found = run(workspace, "fio", {"file": "x.fio", "file_text": "[a]\nsize=1m\nrw=banana\n"})
+    found = run(workspace, "fio", {"file": "x.fio", "file_text": "[a]\nsize=1m\nrw=write\nverify=banana\n"})
     assert found.status is Status.FAILED
     assert [command.stage for command in found.provenance.commands][-1] == "prepare"
 
