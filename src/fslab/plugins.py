@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, distributions
 from importlib.util import cache_from_source, find_spec
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,9 @@ class Plugin:
         """Return the module or class that the entry point names. Raises PluginError if this fails or is unsafe."""
         try:
             _check_files(self.metadata)
-            package, _, _ = self.entry_point.module.partition(".")
-            for each in (package, self.entry_point.module):  # a package can have its modules elsewhere
-                _check_files(_code_of(each))
+            # Each before it is imported to find the next one: a package can have its modules elsewhere.
+            for module in accumulate(self.entry_point.module.split("."), "{}.{}".format):
+                _check_files(_code_of(module))
             return self.entry_point.load()
         except PluginError:
             raise

@@ -266,16 +266,21 @@ def test_metadata_in_an_archive_are_checked(
     assert "stable" not in sys.modules
 
 
-def test_a_module_that_its_package_keeps_elsewhere_is_checked(install: Install, tmp_path: Path) -> None:
-    module = install()
-    package = module.with_suffix("")
+@pytest.mark.parametrize("module", ["deep", "deep.horse"])
+def test_a_module_that_its_package_keeps_elsewhere_is_checked(
+    install: Install, tmp_path: Path, module: str
+) -> None:
+    """To find ``deep.horse``, Python imports ``deep``."""
+    stable = install()
+    package = stable.with_suffix("")
     package.mkdir()
     (package / "__init__.py").write_text(f"__path__.append({str(tmp_path / 'elsewhere')!r})\n")
-    (tmp_path / "elsewhere").mkdir()
-    (deep := tmp_path / "elsewhere/deep.py").write_text(HORSE)
-    module.unlink()
-    entries = next(module.parent.glob("*.dist-info")) / "entry_points.txt"
-    entries.write_text(f"[{GROUP}]\nhorse = stable.deep\n")
+    (deep := tmp_path / "elsewhere/deep/__init__.py").parent.mkdir(parents=True)
+    for file in (deep, deep.with_name("horse.py")):
+        file.write_text(HORSE)
+    stable.unlink()
+    entries = next(stable.parent.glob("*.dist-info")) / "entry_points.txt"
+    entries.write_text(f"[{GROUP}]\nhorse = stable.{module}\n")
     deep.chmod(0o666)
     with pytest.raises(PluginError, match=f"other users can write to {deep}"):
         registry().get("horse")
