@@ -3,11 +3,9 @@
 Pure: the registered entries only compute what they would do. No device is opened.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 
 from fslab.cell import Fresh, Geometry, StackSpec, WorkloadSpec
@@ -160,14 +158,14 @@ def _check_expanded(draft: Draft, root: Node, mistakes: Mistakes) -> None:
     workloads = {
         name: workload for name, workload in draft.workloads.items() if without_mistakes("workloads", [name])
     }
-    total = sum(_size(stack, draft.media) for stack in stacks.values()) * sum(
+    total = sum(matrix.stack_count(stack, draft.media) for stack in stacks.values()) * sum(
         matrix.count(workload.parameters) for workload in workloads.values()
     )
     if total > MAX_COMBINATIONS:
         what = f"the lists make up to {total} cells; at most {MAX_COMBINATIONS} are allowed: shorten them"
         mistakes.add(root.place, (), what)
         return
-    if (characters := _characters(stacks, draft.media, workloads)) > MOST_CHARACTERS:
+    if (characters := matrix.characters(stacks, draft.media, workloads)) > MOST_CHARACTERS:
         what = f"the cells together have up to {characters >> 20} Mi characters of text; at most "
         mistakes.add(
             root.place, (), f"{what}{MOST_CHARACTERS >> 20} Mi are allowed: use shorter files, or fewer cells"
@@ -190,31 +188,6 @@ def _check_known_limits(root: Node, mistakes: Mistakes) -> None:
     for kind, node in root.fields["known_limits"].fields.items() if "known_limits" in root.fields else ():
         if kind not in known:
             mistakes.add(node.place, node.path, f"no kind of warning '{kind}'{suggestion(kind, known)}")
-
-
-def _size(stack: StudyStack, media: Mapping[str, StudyMedium]) -> int:
-    further = prod(len(getattr(stack, key)) for key in matrix.SETTINGS) * matrix.count(stack.tuning)
-    mediums = sum(matrix.count(media[name].options) for name in stack.medium)
-    layouts = sum(matrix.count(layout.options) for layout in stack.layout)
-    variants = len(stack.filesystem or (None,)) * len(stack.mkfs_options) * len(stack.mount_options)
-    return mediums * layouts * variants * len(stack.geometry) * len(matrix.machines(stack)) * further
-
-
-def _characters(
-    stacks: Mapping[str, StudyStack], media: Mapping[str, StudyMedium], workloads: Mapping[str, StudyWorkload]
-) -> int:
-    """Return how many characters the cells have in JSON: each is stored with the texts of its files."""
-    sizes = {name: _size(stack, media) for name, stack in stacks.items()}
-    of_stacks = sum(len(stack.model_dump_json()) * sizes[name] for name, stack in stacks.items())
-    of_workloads, works = 0, 0
-    for each in workloads.values():
-        number = matrix.count(each.parameters)
-        works += number
-        for key, values in each.parameters.items():
-            texts = each.files.get(key, {})
-            told = sum(len(json.dumps([value, texts.get(str(value))])) for value in values)
-            of_workloads += told * number // len(values)
-    return of_stacks * works + of_workloads * sum(sizes.values())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

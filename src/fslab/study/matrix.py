@@ -4,6 +4,7 @@ The first key written varies slowest (in a stack: machine, file system, mkfs, mo
 attributes, filling, command after mount, tuning). The names of the results contain only what varies.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -108,6 +109,32 @@ def stack_specs(
         (entry, spec.model_copy(update={"name": name}))
         for (entry, spec, _), name in zip(found, names, strict=True)
     ]
+
+
+def stack_count(stack: StudyStack, media: Mapping[str, StudyMedium]) -> int:
+    """Return how many stacks an entry describes."""
+    further = prod(len(getattr(stack, key)) for key in SETTINGS) * count(stack.tuning)
+    mediums = sum(count(media[name].options) for name in stack.medium)
+    layouts = sum(count(layout.options) for layout in stack.layout)
+    variants = len(stack.filesystem or (None,)) * len(stack.mkfs_options) * len(stack.mount_options)
+    return mediums * layouts * variants * len(stack.geometry) * len(machines(stack)) * further
+
+
+def characters(
+    stacks: Mapping[str, StudyStack], media: Mapping[str, StudyMedium], workloads: Mapping[str, StudyWorkload]
+) -> int:
+    """Return how many characters the cells have in JSON: each is stored with the texts of its files."""
+    sizes = {name: stack_count(stack, media) for name, stack in stacks.items()}
+    of_stacks = sum(len(stack.model_dump_json()) * sizes[name] for name, stack in stacks.items())
+    of_workloads, works = 0, 0
+    for each in workloads.values():
+        number = count(each.parameters)
+        works += number
+        for key, values in each.parameters.items():
+            texts = each.files.get(key, {})
+            told = sum(len(json.dumps([value, texts.get(str(value))])) for value in values)
+            of_workloads += told * number // len(values)
+    return of_stacks * works + of_workloads * sum(sizes.values())
 
 
 def _hides_a_difference(entry: str, found: Sequence[tuple[str, StackSpec]], several: Collection[str]) -> bool:
