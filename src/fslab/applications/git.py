@@ -21,7 +21,7 @@ from fslab.applications import (
     repeated,
     setting,
 )
-from fslab.applications import _untrusted_data as obeyed
+from fslab.applications import _untrusted_data as untrusted
 from fslab.errors import ToolFailedError, UnsupportedError
 from fslab.storage.crash_promises import Promise, Promises
 from fslab.system import proc
@@ -143,7 +143,7 @@ class Git(DurableApplication):
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:  # noqa: ARG002 - git has digests
         """Run ``git fsck``, and read the subjects of the branch's commits. The repository can come from another
         machine: git reads it only if its configuration is that of ``git init``."""
-        if (problem := obeyed.repository_problem(directory / ".git")) is not None:
+        if (problem := untrusted.repository_problem(directory / ".git")) is not None:
             return RecoveredData(problem=problem)
         checked = _git(directory, {}, "fsck", "--full", "--no-dangling", check=False)
         if checked.returncode != 0:

@@ -25,7 +25,7 @@ from fslab.applications import (
 )
 from fslab.applications import _redis as server
 from fslab.applications import _servers as servers
-from fslab.applications import _untrusted_data as obeyed
+from fslab.applications import _untrusted_data as untrusted
 from fslab.applications._servers import DamagedError
 from fslab.storage.crash_promises import Promise, Promises
 
@@ -147,7 +147,7 @@ class Redis(DurableApplication):
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
         """Start the server, which loads its log and drops the last command if that is cut; read all keys."""
         try:
-            if (problem := obeyed.redis_problem(directory)) is not None:
+            if (problem := untrusted.redis_problem(directory)) is not None:
                 return RecoveredData(problem=problem)
             with (
                 server.running(directory, {**_PLAIN, "appendfsync": "no"}) as redis,

@@ -26,7 +26,7 @@ from fslab.applications import (
     setting,
 )
 from fslab.applications import _qemu as qemu
-from fslab.applications import _untrusted_data as obeyed
+from fslab.applications import _untrusted_data as untrusted
 from fslab.applications._image_places import MOST_BYTES, SECTOR_BYTES, Places, block_of
 from fslab.applications._servers import DamagedError
 from fslab.storage.crash_promises import Promise, Promises
@@ -200,7 +200,7 @@ class VmImage(DurableApplication):
         """Check the image, and read all that is written in it."""
         try:
             places = Places.of(directory)
-            problem = obeyed.image_problem(directory / qemu.IMAGE, places.format)
+            problem = untrusted.image_problem(directory / qemu.IMAGE, places.format)
             if problem is None and places.format == "qcow2":
                 problem = qemu.bad_image(directory)
             if problem is not None:

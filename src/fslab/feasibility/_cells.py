@@ -54,7 +54,7 @@ def _no_disk_to_drive(cell: Cell) -> UnsupportedError | None:
             where=where,
             hint="use a medium of type 'virtual' with layout 'single'",
         )
-    if tool.disk_logs and cell.stack.medium.options.get("log", "no") not in tool.disk_logs:
+    if tool.disk_logs and cell.stack.medium.options.get("log") not in tool.disk_logs:
         return UnsupportedError(
             f"not possible: '{tool.name}' reads the log of its virtual disk",
             where=where,

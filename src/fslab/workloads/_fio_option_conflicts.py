@@ -38,10 +38,8 @@ class JobSection:
 def refusals_of(section: JobSection, before: Sequence[JobSection], given: frozenset[str]) -> Iterator[str]:
     """Yield what cannot run in a job, with its place. ``before``: the jobs before it. ``given``: the options that are
     given beside the file."""
-    amounts = [section.options.get(key) or "0" for key in _AMOUNTS]
-    if not _AMOUNTS & given and all(
-        amount == "0" for amount in amounts
-    ):  # to fio, 0 is the size that a file has
+    # To fio, 0 is the size that a file has.
+    if not _AMOUNTS & given and not any((section.options.get(key) or "").strip("0") for key in _AMOUNTS):
         yield f"{section.place}: job '{section.name}' has no size: give 'size' beside 'file' in the study, such as 1g"
     if number(section.options, "direct", 0) and not {"bs", "direct"} & given:
         sizes = [each for each in (section.options.get("bs") or "").split(",") if each]
