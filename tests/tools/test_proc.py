@@ -268,14 +268,32 @@ def test_usage_is_that_of_the_process_and_its_memory_not_that_of_fslab() -> None
     code = "x = bytearray(b'x') * 50_000_000; [i for i in range(2_000_000)]"
     done = proc.run([PYTHON, "-c", code], accounted=True)
     assert len(ours) == 200_000_000
+    assert done.usage
     assert done.usage.user_s > 0.01
     assert done.usage.max_rss_bytes is not None
     assert 50_000_000 < done.usage.max_rss_bytes < 150_000_000
     assert done.duration_s >= 0.01
-    small = proc.run(["true"], accounted=True).usage.max_rss_bytes
-    assert small is not None
-    assert small < 8_000_000
-    assert proc.run(["true"]).usage.max_rss_bytes is None
+    small = proc.run(["true"], accounted=True).usage
+    assert small
+    assert small.max_rss_bytes is not None
+    assert small.max_rss_bytes < 8_000_000
+    other = proc.run(["true"]).usage
+    assert other
+    assert other.max_rss_bytes is None
+
+
+@pytest.mark.parametrize(
+    "shell", ['exec "$0" "$@"', '("$0" "$@" &); while ! [ -e end ]; do sleep 0.01; done']
+)
+def test_usage_that_the_kernel_does_not_count_is_unknown(tmp_path: Path, shell: str) -> None:
+    """Of the children of a process that ignores SIGCHLD; as the program, and as its daemon."""
+    code = (
+        "import os, signal, subprocess; signal.signal(signal.SIGCHLD, signal.SIG_IGN);"
+        "subprocess.run(['sh', '-c', ':']); open('end', 'w')"
+    )
+    done = proc.run(["sh", "-c", shell, PYTHON, "-c", code], cwd=tmp_path, accounted=True, timeout_s=LIMIT_S)
+    assert done.usage is None
+    assert done.duration_s > 0
 
 
 @pytest.mark.parametrize("accounted", [True, False])
@@ -352,4 +370,5 @@ def test_a_daemon_that_ends_during_an_accounted_run_is_waited_for_and_counted_by
     shell = f'touch on; ({PYTHON} -c "{code}" &); while [ -e on ]; do sleep 0.05; done; sleep 0.1'
     done = proc.run(["sh", "-c", shell], cwd=tmp_path, accounted=True, timeout_s=LIMIT_S)
     assert int(done.stdout) not in {1, os.getpid(), os.getppid()}
+    assert done.usage
     assert done.usage.user_s + done.usage.system_s >= 0.3

@@ -106,6 +106,7 @@ def test_what_the_tool_used() -> None:
         "tool_voluntary_switches": Value(value=3, unit=Unit.COUNT),
         "tool_involuntary_switches": Value(value=4, unit=Unit.COUNT),
     }
+    assert REGISTRY.get("tool-cpu").derive({}, replace(WORK, usage=None)).values == {}
 
 
 def vmstat(tmp_path: Path, before: str, end: str) -> dict[str, Value]:

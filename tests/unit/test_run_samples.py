@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import os
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.limits import wait_for
 
 from fslab.campaign.run_samples import EVERY_S, Ran, RunSample, RunSamples
 from fslab.campaign.slices import Timeline
@@ -177,6 +179,22 @@ def test_samples_of_a_real_process_tell_what_it_did(tmp_path: Path) -> None:
     assert part.wait is None  # no disk is known
 
 
+def test_cpu_time_that_the_kernel_does_not_count_is_unknown() -> None:
+    """Of children of a process that ignores SIGCHLD, deep in the tree: only samples see that process."""
+    code = "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); input()"
+    argv = ["sh", "-c", '"$0" -c "$1"; :', sys.executable, code]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+        assert child.stdin
+        wait_for(lambda: (times := task_times.of_tree(child.pid)) is not None and not times.counted)
+        child.stdin.close()
+    found, done = samples(*TWO_PARTS), ran(2.2, parts_s=BOTH)
+    found.counted = False
+    assert found.usage(done.done) is None
+    for part in found.parts(done).values():
+        assert (part.cpu_s, part.wait) == (None, None)
+    assert found.parts(done)["b"].written_bytes == 90_000_000
+
+
 def test_times_of_a_process_include_children_that_it_waited_for() -> None:
     code = "for i in 1 2 3; do python3 -c 'sum(range(3000000))'; done; echo done; read line"
     with subprocess.Popen(["sh", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
@@ -190,6 +208,7 @@ def test_times_of_a_process_include_children_that_it_waited_for() -> None:
         child.wait()
     ended = os.times()
     assert times is not None
+    assert times.counted
     spent = ended.children_user - used.children_user + ended.children_system - used.children_system
     assert times.cpu_s == pytest.approx(spent, abs=0.05)
     assert task_times.of_tree(child.pid) is None

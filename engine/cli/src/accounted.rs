@@ -6,7 +6,8 @@
 //! their time belongs to the program, and to no other process of the machine.
 //!
 //! One line is written: `STATUS DURATION_NS USER_US SYSTEM_US MAXRSS_KIB VOLUNTARY INVOLUNTARY`, with the status of
-//! wait(2), or `errno NUMBER` if the program cannot be started.
+//! wait(2), or `errno NUMBER` if the program cannot be started. Only the first two if the program, or a daemon of it that
+//! ended, ignored SIGCHLD: the kernel then reaped its children, and counts nothing of them (wait(2), NOTES).
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -58,19 +59,21 @@ fn run(command: &mut Command) -> std::io::Result<String> {
     // The program works on the file system under test, and may unmount it: this process must not keep it busy. If that
     // fails, unmounting fails and says so.
     let _ = std::env::set_current_dir("/");
-    let mut status = 0;
-    loop {
+    let mut counted = true;
+    let (status, duration_ns) = loop {
+        let ended = next_zombie()?;
+        let duration_ns = start.elapsed().as_nanos();
+        counted &= !ignores_sigchld(ended);
+        let mut status = 0;
         // SAFETY: the pointer is valid for the call.
-        let ended = unsafe { libc::waitpid(-1, &raw mut status, 0) };
+        unsafe { libc::waitpid(ended, &raw mut status, 0) };
         if ended == pid {
-            break;
+            break (status, duration_ns);
         }
-        let error = std::io::Error::last_os_error();
-        if ended < 0 && error.kind() != std::io::ErrorKind::Interrupted {
-            return Err(error);
-        }
+    };
+    if !counted {
+        return Ok(format!("{status} {duration_ns}"));
     }
-    let duration_ns = start.elapsed().as_nanos();
     // SAFETY: an all-zero rusage is valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is valid for the call.
@@ -79,4 +82,30 @@ fn run(command: &mut Command) -> std::io::Result<String> {
     let (user, system) = (us(usage.ru_utime), us(usage.ru_stime));
     let switches = format!("{} {}", usage.ru_nvcsw, usage.ru_nivcsw);
     Ok(format!("{status} {duration_ns} {user} {system} {} {switches}", usage.ru_maxrss))
+}
+
+/// Wait until a child has ended, and leave it as it is.
+fn next_zombie() -> std::io::Result<libc::pid_t> {
+    loop {
+        // SAFETY: an all-zero siginfo_t is valid.
+        let mut ended: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is valid for the call.
+        if unsafe { libc::waitid(libc::P_ALL, 0, &raw mut ended, libc::WEXITED | libc::WNOWAIT) } == 0 {
+            // SAFETY: waitid(2) sets this field for every child.
+            return Ok(unsafe { ended.si_pid() });
+        }
+        let error = std::io::Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Return whether a process ignores SIGCHLD (proc_pid_stat(5), field 33); true if that is not known.
+fn ignores_sigchld(pid: libc::pid_t) -> bool {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = String::from_utf8_lossy(&stat);
+    let ignored =
+        stat.rsplit(')').next().and_then(|fields| fields.split_whitespace().nth(30)?.parse::<u64>().ok());
+    ignored.is_none_or(|signals| signals & (1 << (libc::SIGCHLD - 1)) != 0)
 }

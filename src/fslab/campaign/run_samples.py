@@ -61,9 +61,11 @@ class Ran:
 
 @dataclass(kw_only=True, slots=True)
 class RunSamples:
-    """The samples of one run. ``of_machine``: also those of the CPUs, which other trials may use at the same time."""
+    """The samples of one run. ``of_machine``: also those of the CPUs, which other trials may use at the same time.
+    ``counted``: the kernel counts all CPU time of the tool's processes."""
 
     of_machine: bool = True
+    counted: bool = True
     taken: list[RunSample] = field(default_factory=list)
     cpus: int | None = None
 
@@ -79,6 +81,7 @@ class RunSamples:
         if said > self.taken[-1].said or time.monotonic() - self.taken[-1].at_s >= EVERY_S:
             times = task_times.of_tree(running.pid)
             if times is not None:
+                self.counted &= times.counted
                 found = replace(self._sample(target()), said=said, cpu_s=times.cpu_s, queued_s=times.queued_s)
                 self.taken.append(found)
 
@@ -86,6 +89,10 @@ class RunSamples:
         """Take the sample after the tool has ended. Its CPU time is known to who reaped it."""
         if self.taken:
             self.taken.append(replace(self._sample(target), said=math.inf, cpu_s=None, queued_s=None))
+
+    def usage(self, done: proc.Completed) -> proc.Usage | None:
+        """Return what the tool used; None if the kernel did not count all of it."""
+        return done.usage if self.counted else None
 
     def parts(self, ran: Ran) -> dict[str, RunPart]:
         """Return the facts of the whole run, and of each of the tool's parts."""
@@ -144,9 +151,12 @@ class RunSamples:
     def _counted(self, done: proc.Completed) -> list[RunSample]:
         """Return the samples with the CPU time of all of the run. The time on run queues since the last sample before
         the end is taken to be in the same proportion to CPU time as before; it is unknown without such a sample."""
+        usage = self.usage(done)
+        if usage is None:
+            return [replace(sample, cpu_s=None, queued_s=None) for sample in self.taken]
         before, last = self.taken[-2:]
         used_s = before.cpu_s or 0.0
-        cpu_s = max(done.usage.user_s + done.usage.system_s, used_s)
+        cpu_s = max(usage.user_s + usage.system_s, used_s)
         queued_s = last.queued_s
         if queued_s is None and before.queued_s is not None and used_s > 0:
             queued_s = before.queued_s * cpu_s / used_s

@@ -130,7 +130,7 @@ def measure(
     trial.raw |= text
     threads = reading.threads or workload.traits().parallel
     ran = Ran(reading=reading, done=done, threads=threads, timeline=timeline)
-    findings = watch.derive(_work(cell.cache, done, reading), ran)
+    findings = watch.derive(_work(cell.cache, done, reading, watch.samples.usage(done)), ran)
     trial.metrics = {
         metric.name: Value(value=reading.metrics.get(metric.name), unit=metric.unit)
         for metric in workload.metrics()
@@ -146,13 +146,13 @@ def measure(
             workspace.run("cleanup", ready.command(argv), cwd=up.work, timeout_s=cell.time_limit_s)
 
 
-def _work(wanted: Cache, done: proc.Completed, reading: Reading) -> Work:
+def _work(wanted: Cache, done: proc.Completed, reading: Reading, usage: proc.Usage | None) -> Work:
     return Work(
         read_bytes=reading.read_bytes,
         written_bytes=reading.written_bytes,
         duration_s=done.duration_s,
         measured_s=reading.measured_s,
-        usage=done.usage,
+        usage=usage,
         direct=reading.direct,
         cold=wanted is Cache.COLD,
         transactions=reading.transactions,

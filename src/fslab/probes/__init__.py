@@ -62,7 +62,7 @@ class Work:
     written_bytes: int | None
     duration_s: float
     measured_s: float | None
-    usage: Usage
+    usage: Usage | None
     direct: bool
     cold: bool
     transactions: int | None = None

@@ -23,7 +23,8 @@ class ToolCpu(Probe):
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Return seconds, bytes and context switches."""
-        usage = work.usage
+        if (usage := work.usage) is None:
+            return ProbeFinding(values={})
         return ProbeFinding(
             values={
                 "tool_cpu_user_s": Value(value=usage.user_s, unit=Unit.SECONDS),

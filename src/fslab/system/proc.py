@@ -60,14 +60,15 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Completed:
-    """A process that has ended. ``returncode`` is negative for a signal, as in subprocess."""
+    """A process that has ended. ``returncode`` is negative for a signal, as in subprocess. ``usage``: None if it, or a
+    daemon of it, ignored SIGCHLD: the kernel counts nothing of the children of such a process (wait(2))."""
 
     argv: tuple[str, ...]
     returncode: int
     stdout: str
     stderr: str
     duration_s: float
-    usage: Usage
+    usage: Usage | None
 
 
 def shell_line(argv: Sequence[str]) -> str:
@@ -353,11 +354,14 @@ def _of_program(done: Completed, report: str, failure: type[ToolFailedError]) ->
     if report.startswith("errno "):
         number = int(report.split()[1])
         raise _cannot_start(OSError(number, os.strerror(number)), done.argv, failure)
-    status, duration_ns, user_us, system_us, max_rss_kib, voluntary, involuntary = map(int, report.split())
-    usage = Usage(
-        user_s=user_us / 1e6, system_s=system_us / 1e6, max_rss_bytes=max_rss_kib << 10,
-        voluntary_switches=voluntary, involuntary_switches=involuntary,
-    )  # fmt: skip
+    status, duration_ns, *used = map(int, report.split())
+    usage = None
+    if used:
+        user_us, system_us, max_rss_kib, voluntary, involuntary = used
+        usage = Usage(
+            user_s=user_us / 1e6, system_s=system_us / 1e6, max_rss_bytes=max_rss_kib << 10,
+            voluntary_switches=voluntary, involuntary_switches=involuntary,
+        )  # fmt: skip
     return replace(
         done, returncode=os.waitstatus_to_exitcode(status), duration_s=duration_ns / 1e9, usage=usage
     )
