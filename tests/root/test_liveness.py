@@ -50,7 +50,7 @@ def test_one_that_ended_since_it_was_read_was_not_killed(
 ) -> None:
     read = created(store, tmp_path)
 
-    def ends(campaign: str) -> bool:
+    def ends(campaign: str, store: Store) -> bool:
         store.set_campaign_status(campaign, CampaignStatus.FINISHED)
         return False
 

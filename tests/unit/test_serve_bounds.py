@@ -42,7 +42,7 @@ def connect(tmp_path: Path, released: threading.Event, monkeypatch: pytest.Monke
     url = str(tmp_path / "store.sqlite")
     with Store.open(url) as store:
         store.create_campaign(campaign(cells=()))
-    monkeypatch.setattr(liveness, "is_running", lambda _: not released.is_set())
+    monkeypatch.setattr(liveness, "is_running", lambda *_: not released.is_set())
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     app = application(url, Access.of("localhost"))
     with ExitStack() as undo:

@@ -108,7 +108,7 @@ def test_a_campaign_that_ends_between_two_looks_was_not_killed(
     """A campaign that finishes between the read of its status and the check of its process is not "interrupted"."""
     pages = stored(tmp_path)
 
-    def ends(_: str) -> bool:
+    def ends(*_: object) -> bool:
         with Store.open(pages.url) as another:
             another.set_campaign_status("c1", CampaignStatus.FINISHED)
         return False
@@ -152,7 +152,7 @@ def test_the_list_leaves_out_what_is_deleted_while_it_is_made(
     with Store.open(pages.url) as store:
         store.create_campaign(CAMPAIGN.model_copy(update={"id": "c2"}))
 
-    def goes(_: str) -> bool:
+    def goes(*_: object) -> bool:
         with Store.open(pages.url) as another:
             another.delete_campaign("c1")
         return False

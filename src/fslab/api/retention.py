@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
-from fslab.campaign.journal import is_running
+from fslab.campaign.liveness import is_running
 from fslab.names import study_id
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
@@ -31,7 +31,7 @@ def outdated(
             and (not wanted or campaign.study_id in wanted)
             and campaign.name is None
             and campaign.status is not CampaignStatus.RUNNING
-            and not is_running(campaign.id)
+            and not is_running(campaign.id, store)
         ):
             found.append(campaign)
     return found[::-1]

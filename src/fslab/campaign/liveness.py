@@ -2,9 +2,15 @@
 
 import os
 
-from fslab.campaign.journal import is_running
+from fslab.campaign import journal
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
+
+
+def is_running(campaign: str, store: Store) -> bool:
+    """Return whether a process of this machine runs the campaign: by its journal, if that is where ours are, or by its
+    lock in the store."""
+    return journal.is_running(campaign) or store.is_running(campaign)
 
 
 def as_it_is(campaign: Campaign, store: Store) -> Campaign:
@@ -12,7 +18,7 @@ def as_it_is(campaign: Campaign, store: Store) -> Campaign:
 
     Only campaigns of this user on this machine can be checked. Others keep the stored status.
     """
-    if campaign.status is not CampaignStatus.RUNNING or not _ours(campaign) or is_running(campaign.id):
+    if campaign.status is not CampaignStatus.RUNNING or not _ours(campaign) or is_running(campaign.id, store):
         return campaign
     # It may have ended since it was read: its process stores the status before it releases the lock.
     status = store.status(campaign.id)

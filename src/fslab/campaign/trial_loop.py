@@ -99,7 +99,11 @@ def run_campaign(
     status: CampaignStatus | None = None
     reasons = feasibility.check(campaign.id, campaign.cells, wipe, observer.note)
     try:
-        with workspaces.opened(campaign.id, wipe) as workspace, store.patient(campaign.id, observer.note):
+        with (
+            workspaces.opened(campaign.id, wipe) as workspace,
+            store.running(campaign.id),
+            store.patient(campaign.id, observer.note),
+        ):
             status = CampaignStatus.FAILED
             if campaign.stopping.until is Until.CLAIMS:
                 campaign = campaign.with_run(datetime.now(UTC), budget_s)

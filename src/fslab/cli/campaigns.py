@@ -77,9 +77,9 @@ def delete(
 
 def _check_idle(entry: CampaignEntry, store: Store, *, force: bool) -> None:
     """Raise BusyError if the campaign runs: here, or, without ``force``, perhaps elsewhere."""
-    from fslab.campaign.journal import is_running
+    from fslab.campaign.liveness import is_running
 
-    if is_running(entry.id):
+    if is_running(entry.id, store):
         raise BusyError(f"campaign {entry.id} is running", hint="stop it first, with Ctrl-C")
     if not force and _may_run(entry, store):
         raise BusyError(

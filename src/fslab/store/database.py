@@ -168,15 +168,15 @@ def _make_directory(url: URL) -> None:
     if path.is_dir():
         raise StoreError("is a directory", where=str(path), hint="name the file inside it")
     try:
-        _check_closed(path)
+        check_closed(path)
         files.make_directories(path.parent)
-        _check_closed(path)
+        check_closed(path)
         readonly.check_journal(path)
     except OSError as error:
         raise StoreError(f"cannot make its directory: {error.strerror}", where=str(path)) from error
 
 
-def _check_closed(path: Path) -> None:
+def check_closed(path: Path) -> None:
     """Raise UnsafeError if another user can put files beside a store that is written."""
     if why := readonly.stranger(path):
         raise UnsafeError(

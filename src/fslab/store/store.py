@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import shlex
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Self
 
 from sqlalchemy import Connection, Engine
@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine
 from fslab.cell import Cell
 from fslab.errors import NotStoredError, StoreError
 from fslab.names import study_id
-from fslab.store import queries, read_limits, rows
+from fslab.store import campaign_locks, queries, read_limits, rows
 from fslab.store.campaign import Campaign, CampaignEntry, CampaignStatus
 from fslab.store.database import WRITING, open_engine, place_of, store_url
 from fslab.store.database_errors import WRONG_CONTENT, checked_contents, translated
@@ -66,6 +66,20 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def _file(self) -> str | None:
+        """The file of an SQLite store."""
+        named = self._engine.url.database
+        return named if not self.is_shared and named and named != ":memory:" else None
+
+    def running(self, campaign_id: str) -> AbstractContextManager[None]:
+        """Keep others from running or deleting a campaign of an SQLite store. BusyError if it runs already."""
+        return campaign_locks.held(self._file, campaign_id) if self._file else nullcontext()
+
+    def is_running(self, campaign_id: str) -> bool:
+        """Return whether a process runs a campaign. Unknown, and False, for a store on a server."""
+        return self._file is not None and campaign_locks.is_held(self._file, campaign_id)
 
     def create_campaign(
         self, campaign: Campaign, *, fence: Callable[[Connection], object] = lambda _: None
@@ -129,8 +143,9 @@ class Store:
             return found
 
     def delete_campaign(self, campaign_id: str) -> None:
-        """Remove a campaign with its trials, completely or not at all. StoreError if there is no such campaign."""
-        with self._writing() as connection:
+        """Remove a campaign with its trials, completely or not at all. StoreError if there is no such campaign,
+        BusyError if it runs."""
+        with self.running(campaign_id), self._writing() as connection:
             if campaign_id not in queries.campaign_ids(connection):
                 raise NotStoredError(f"no campaign '{campaign_id}'", where=self.path)
             queries.delete_campaign(connection, campaign_id)

@@ -1,0 +1,66 @@
+"""Locks of the campaigns of an SQLite store, one byte each of a file beside it: whoever uses the store sees them,
+wherever fslab keeps its own state.
+
+They are locks of the open file (fcntl(2), F_OFD_SETLK): the kernel releases them when the process ends.
+"""
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from fslab.errors import BusyError
+from fslab.store.database import check_closed
+from fslab.system import files
+
+_FLOCK = struct.Struct("@hhqqi4x")  # struct flock: type, whence, start, length, process
+_TAKEN = frozenset({errno.EAGAIN, errno.EACCES})
+
+
+def path_of(database: str) -> Path:
+    """Return the file of the locks: where the database really is, so that a link to it has the same ones."""
+    real = Path(os.path.realpath(database))
+    return real.with_name(f"{real.name}-running")
+
+
+@contextlib.contextmanager
+def held(database: str, campaign: str) -> Iterator[None]:
+    """Hold the lock of a campaign. BusyError if another process holds it, UnsafeError if another user can put files
+    beside the store."""
+    check_closed(Path(database))
+    path = path_of(database)
+    with files.opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor:
+        with contextlib.suppress(
+            OSError
+        ):  # who shares the store shares its locks; the file may be another user's
+            os.fchmod(descriptor, Path(database).stat().st_mode & 0o666)
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _lock(campaign))
+        except OSError as error:
+            if error.errno not in _TAKEN:
+                raise
+            what, hint = (
+                f"campaign {campaign} is running in another process",
+                "wait until it ends, or stop it",
+            )
+            raise BusyError(what, where=str(path), hint=f"{hint} with Ctrl-C") from error
+        yield
+
+
+def is_held(database: str, campaign: str) -> bool:
+    """Return whether a process holds the lock of a campaign, without taking it."""
+    try:
+        with files.opened(path_of(database), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor:
+            found = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _lock(campaign))
+    except OSError:  # no such file, or another user's
+        return False
+    return bool(_FLOCK.unpack(found)[0] != fcntl.F_UNLCK)
+
+
+def _lock(campaign: str) -> bytes:
+    byte = int.from_bytes(hashlib.sha256(campaign.encode()).digest()[:7], "big")
+    return _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)

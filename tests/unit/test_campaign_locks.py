@@ -1,0 +1,72 @@
+"""Tests that a campaign that runs is known by its store, wherever fslab keeps its own state."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.made import campaign
+from typer.testing import CliRunner
+
+from fslab.cli import app
+from fslab.errors import BusyError, UnsafeError
+from fslab.store.store import Store
+
+_HOLDS = """
+import sys
+from fslab.store.store import Store
+with Store.open(sys.argv[1]) as store, store.running("runs"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("by_link", [False, True])
+def test_another_state_directory_does_not_let_a_running_campaign_be_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, by_link: bool
+) -> None:
+    url = str(tmp_path / "store.sqlite")
+    with Store.open(url) as store:
+        store.create_campaign(campaign("runs"))
+        store.create_campaign(campaign("idle"))
+    process = subprocess.Popen(
+        [sys.executable, "-c", _HOLDS, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout
+        assert process.stdout.readline() == b"held\n"
+        for variable in ("XDG_STATE_HOME", "FSLAB_RUNTIME_DIR"):
+            monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
+        seen = str(tmp_path / "link") if by_link else url
+        if by_link:
+            os.symlink(url, seen)  # noqa: PTH211 - the string is what fslab gets
+        for more in ([], ["--force"]):
+            done = CliRunner().invoke(app, ["delete", "runs", "--yes", "--store", seen, *more])
+            assert isinstance(done.exception, BusyError)
+        with Store.open(seen) as store:
+            assert [store.is_running(name) for name in ("runs", "idle")] == [True, False]
+            with pytest.raises(BusyError, match="runs is running in another process"):
+                store.delete_campaign("runs")
+            with pytest.raises(BusyError), store.running("runs"):
+                pass
+            store.delete_campaign("idle")
+    finally:
+        process.kill()
+        process.communicate()
+    with Store.open(url) as store:
+        assert not store.is_running("runs")
+        store.delete_campaign("runs")
+        assert store.campaigns() == []
+
+
+def test_nothing_is_put_beside_a_store_where_another_user_can(tmp_path: Path) -> None:
+    url = tmp_path / "theirs" / "store.sqlite"
+    with Store.open(str(url)) as store:
+        store.create_campaign(campaign("c"))
+    url.parent.chmod(0o777)
+    with Store.open(str(url), create=False) as store, pytest.raises(UnsafeError):
+        store.delete_campaign("c")
+    assert not [each for each in url.parent.iterdir() if each.name.endswith("-running")]
