@@ -152,6 +152,24 @@ def test_documents_name_files_that_exist() -> None:
             assert found or (DESIGN.parents[1] / named).exists(), f"{document.name}: {named}"
 
 
+def test_docstrings_and_comments_name_modules_that_exist() -> None:
+    """``package.module`` or ``package.module.name``; a name that is none of a module stands in its text."""
+    texts = dict[str, str]()
+    for path in modules():
+        parts = path.relative_to(SOURCE / "fslab").with_suffix("").parts
+        texts[".".join(parts).removesuffix(".__init__")] = path.read_text("utf-8")
+    missing = list[tuple[str, str]]()
+    for where, text in texts.items():
+        for named in re.findall(r"``(?:fslab\.)?([a-z_]+(?:[./]\w+)+)``", text):
+            dotted = named.replace("/", ".").removesuffix(".py")
+            known, rest = dotted, ""
+            while known and known not in texts:
+                known, _, rest = known.rpartition(".")
+            if "." in dotted and known and rest and not re.search(rf"\b{rest}\b", texts[known]):
+                missing.append((where, named))
+    assert missing == []
+
+
 def test_imports_go_one_way() -> None:
     found = {path: forbidden(path) for path in modules()}
     assert {str(path.relative_to(SOURCE)): names for path, names in found.items() if names} == {}

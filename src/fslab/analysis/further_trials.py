@@ -3,7 +3,7 @@
 Each interim analysis uses all trials, as the report does. A settled comparison becomes open again if its cells get more
 trials for other comparisons and these contradict it. So the last verdicts of a campaign are always those of its table.
 Frequent looks do not increase the error rate, because every interval is computed for all looks together
-(``stats.sequential``).
+(``stats.interim_looks``).
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,7 @@
 """Estimates the noise of a metric from all cells of a campaign that have it. Pure.
 
 A comparison of two cells has few blocks. The other cells of its workload, on the same medium and machine, show how much
-such a figure varies (``stats.moderation``). This module does not decide which cells are compared.
+such a figure varies (``stats.moderated_variance``). This module does not decide which cells are compared.
 """
 
 from collections import defaultdict

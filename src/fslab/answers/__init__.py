@@ -1,5 +1,5 @@
 """Questions and answers: which of two things is larger, by how much, how sure that is, and what would make it sure.
 
-``compare`` is the only module that compares; tables, comparisons of campaigns, claims, histories and fleets ask it. It
-must not know stores, stacks, file systems or layouts of text.
+``ratio`` is the only module that compares; tables, comparisons of campaigns, claims, histories and fleets ask it. It
+must not know stores, file systems or layouts of text.
 """

@@ -1,7 +1,7 @@
 """Consent to what a study brings and fslab executes: commands with their scripts, and kernels and modules of guests.
 
-``executed`` is the only list of it, and ``Consent.require`` the only gate. ``campaign.run_campaign`` and
-``traced.trace``, through which every trial of a study starts, pass it, wherever the campaign came from: a study, a
+``executed`` is the only list of it, and ``Consent.require`` the only gate. ``campaign.trial_loop`` and
+``campaign.traced``, through which every trial of a study starts, pass it, wherever the campaign came from: a study, a
 store, a fleet, an ablation. Must not use the terminal. ``places`` and ``changed_files`` are notes before a stored
 campaign continues.
 """
