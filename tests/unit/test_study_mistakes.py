@@ -522,3 +522,30 @@ def test_texts_that_a_store_would_not_read_again_are_refused(tmp_path: Path) -> 
     )
     with pytest.raises(StudyError, match="the study's files have more than 16 Mi characters: name fewer"):
         load(study)
+
+
+def test_patterns_that_would_take_minutes_are_refused_before_they_are_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Thousands of patterns fit in a study, and each combination of a workload's values compiled all of them."""
+    study = GOOD.partition("  rw:")[0]
+    work = f"{study}  w: {{tool: command, run: 'true', takes: [TAKES], metrics: {{METRICS}}}}\n"
+
+    def text(metrics: int, length: int, takes: int, more: str = "") -> str:
+        found = ", ".join(
+            f"m{number}: {{pattern: '{'a' * length}{number} (.)'}}" for number in range(metrics)
+        )
+        times = ", ".join(f"{number + 1}s" for number in range(takes))
+        return work.replace("METRICS", found).replace("TAKES", times) + more
+
+    claim = "claims:\n" + "".join(
+        f"- {{says: s, that: ext4 > xfs, on: '*w{'*' * 900}{n}'}}\n" for n in range(30)
+    )
+    load_text(text(20, 900, 3), "s.yaml")
+    load_text(text(20, 9, 500), "s.yaml")
+    (many,) = mistakes(text(20, 9, 501))
+    assert "501 combinations with 20 patterns are more than 10000: declare fewer metrics" in many
+    monkeypatch.setattr(re, "compile", lambda *_: pytest.fail("compiled"))
+    for long in (text(30, 900, 3), text(1, 9, 3, claim)):
+        (message,) = mistakes(long)
+        assert "characters; at most 20,000 are allowed: shorten them" in message

@@ -267,9 +267,13 @@ def workload_is(pattern: str, cell: Cell) -> bool:
 
 @lru_cache(maxsize=4096)
 def _means(pattern: str, name: str) -> bool:
+    return any(_compiled(pattern).fullmatch(each) for each in (name, name.partition("[")[0]))
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> re.Pattern[str]:
     # Unlike ".*", a "*" of fnmatch is not tried again, so that many of them take no time without an end.
-    compiled = re.compile(fnmatch.translate(pattern.replace("[", "[[]")))
-    return any(compiled.fullmatch(each) for each in (name, name.partition("[")[0]))
+    return re.compile(fnmatch.translate(pattern.replace("[", "[[]")))
 
 
 def _compare(having: Scalar | None, op: Op, wanted: Scalar | None) -> bool:

@@ -56,6 +56,8 @@ def check(
         for number, node in enumerate(root.at(("claims",)).items, start=1)
     }
     for claim in claims:
+        if mistakes.many:
+            return
         entry = by_id[claim.id or ""]
         for path, what in language.mistakes(claim, scope):
             node = entry.at(path)

@@ -12,7 +12,7 @@ from pathlib import Path
 from fslab import texts
 from fslab.errors import FslabError, StudyError, UsageError, nearest
 from fslab.names import study_id
-from fslab.study import shipped
+from fslab.study import patterns, shipped
 from fslab.study.check import check
 from fslab.study.inputs import InputPlace, Inputs, input_place
 from fslab.study.mistakes import Mistakes
@@ -67,6 +67,8 @@ def load_text(
         mistakes.raise_if_any(name)
         raise AssertionError("a text without a tree has a mistake")
     apply(root, overrides, mistakes)
+    if not patterns.check(root, mistakes):
+        mistakes.raise_if_any(name)
     inputs = Inputs(place=place, texts=dict(files or {}))
     draft = read_study(root, mistakes, inputs)
     changed = any(re.split(r"[.=]", override, maxsplit=1)[0].strip() in NAMED for override in overrides)

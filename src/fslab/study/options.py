@@ -19,6 +19,7 @@ from fslab.storage.media import Medium
 from fslab.study.fields import describe, has_value, keys_of, known_fields, note, note_values
 from fslab.study.matrix import Point, count, points, values_at
 from fslab.study.mistakes import Mistakes, brief, suggestion
+from fslab.study.patterns import is_pattern
 from fslab.study.source import Node
 from fslab.units import parse_size
 from fslab.workloads import Workload
@@ -107,6 +108,11 @@ def check_points(
     if count(values) > MAX_COMBINATIONS:
         what = f"the lists make {count(values)} combinations; at most {MAX_COMBINATIONS} are allowed: shorten them"
         note(mistakes, within, what, within)
+        return False
+    searches = sum(map(is_pattern, values))
+    if count(values) * searches > MAX_COMBINATIONS:
+        what = f"{count(values)} combinations with {searches} patterns are more than {MAX_COMBINATIONS}: "
+        note(mistakes, within, f"{what}declare fewer metrics, or shorten the lists", within)
         return False
     taken, seen = True, dict[object, Point]()
     refused: dict[str | None, dict[str, dict[int, None]]] = defaultdict(lambda: defaultdict(dict))

@@ -2,6 +2,7 @@
 the resource limits that they run with. Pure."""
 
 import re
+from functools import lru_cache
 from math import isfinite
 from typing import Any, ClassVar, Self
 
@@ -96,7 +97,7 @@ class CommandParameters(Parameters):
         )
 
     def pattern(self, name: str) -> re.Pattern[str]:
-        return re.compile(str(self._of(name, "pattern")), re.MULTILINE)
+        return _compiled(str(self._of(name, "pattern")))
 
     def factor(self, name: str) -> float:
         factor = self._of(name, "factor")
@@ -189,6 +190,11 @@ class CommandParameters(Parameters):
             if groups != 1:
                 raise ValueError(f"metric '{name}' needs a 'pattern' with one group for the number")
         return self
+
+
+@lru_cache(maxsize=4096)  # re keeps 512, and every combination of the values is checked
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.MULTILINE)
 
 
 def _check_limit(parts: list[str], value: object) -> None:
