@@ -168,6 +168,23 @@ def test_options_that_the_kernel_refuses_are_a_stored_failure(workspace: Workspa
     assert run(workspace, cell(stack={"mkfs_options": "-O no_such_feature"})).status_text == "failed:mkfs"
 
 
+@pytest.mark.parametrize(
+    ("filesystem", "mkfs", "mount", "reason"),
+    [
+        ("ext4", "-O ^has_journal", "max_batch_time=1", "without feature has_journal"),
+        ("ext4", "", "max_batch_time=1,barrier=0", ""),
+        ("xfs", "", "largeio", "without swidth or allocsize"),
+        ("xfs", "", "largeio,allocsize=1m", ""),
+    ],
+)
+def test_an_option_that_the_kernel_lists_and_that_lacks_what_it_needs(
+    workspace: Workspace, filesystem: str, mkfs: str, mount: str, reason: str
+) -> None:
+    record = run(workspace, cell(filesystem=filesystem, stack={"mkfs_options": mkfs, "mount_options": mount}))
+    texts = [warning.message for warning in record.validity if warning.kind == "options_not_in_effect"]
+    assert texts == ([f"options: '{mount}' has no effect {reason}"] if reason else [])
+
+
 def test_a_missing_tool_is_a_stored_failure(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/sbin:/sbin:/bin")
     from fslab.system import proc

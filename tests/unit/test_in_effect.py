@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fslab.storage.filesystems import REGISTRY
-from fslab.storage.in_effect import changed, changed_features, followed, signature
+from fslab.storage.in_effect import changed, changed_features, ignored, signature
 
 # Recorded from mountinfo and /proc/fs/ext4/loop0/options, on devices that were forbidden to discard.
 EXT4 = (
@@ -57,7 +57,7 @@ def test_options_that_the_kernel_dropped_or_changed(
     name: str, asked: str, listed: str, found: dict[str, str | None]
 ) -> None:
     shown = [option for option in listed.split(",") if option]
-    assert changed(REGISTRY.get(name), asked, shown, discards=True) == found
+    assert changed(REGISTRY.get(name), asked, shown) == found
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,10 @@ def test_options_that_are_listed_and_overruled(
     """The kernel wrote 16 MiB of zeros uncompressed in each of these cases, and lists ``compress``."""
     btrfs, shown = REGISTRY.get("btrfs"), [*BTRFS.split(","), *listed.split(",")]
     plain = [option for option in shown if not option.startswith("compress")]
-    in_effect = followed(btrfs, shown, attributes, discards=True)
-    assert bool(changed(btrfs, asked, in_effect, discards=True)) is dropped
+    without_effect = ignored(btrfs, shown, (), {"discards", *(f"+{letter}" for letter in attributes)})
+    assert bool(changed(btrfs, asked, shown, without_effect)) is dropped
     without = ",".join(option for option in asked.split(",") if not option.startswith("compress"))
-    same = signature(btrfs, asked, in_effect) == signature(btrfs, without, plain)
+    same = signature(btrfs, asked, shown, without_effect) == signature(btrfs, without, plain)
     assert same is dropped
 
 
@@ -112,14 +112,13 @@ def test_options_that_are_listed_and_overruled(
 )
 def test_a_discard_that_is_listed_and_cannot_reach_the_device(name: str, asked: str, listed: str) -> None:
     driver, shown = REGISTRY.get(name), listed.split(",")
-    for discards, found in ((True, {}), (False, {asked: None})):
-        assert (
-            changed(driver, asked, followed(driver, shown, "", discards=discards), discards=discards) == found
-        )
+    assert changed(driver, asked, shown, ignored(driver, shown, (), {"discards", "a write cache"})) == {}
+    without_effect = ignored(driver, shown, (), {"a write cache"})
+    assert without_effect == {"discard": "without discards"}
+    assert changed(driver, asked, shown, without_effect) == {asked: None}
     plain = [option for option in shown if not option.startswith("discard")]
-    assert followed(driver, shown, "", discards=False) == tuple(plain)
     if driver.unlisted is not None:
-        effect = signature(driver, asked, followed(driver, shown, "", discards=False))
+        effect = signature(driver, asked, shown, without_effect)
         assert effect == signature(driver, "nodiscard", [*plain, "nodiscard"])
 
 
@@ -128,10 +127,54 @@ def test_without_delayed_allocation_ext4_has_nothing_to_allocate_early(asked: st
     """Linux 6.18 wrote 0 sectors after a rename over a file, with both options."""
     ext4, plain = REGISTRY.get("ext4"), EXT4.replace("delalloc", "nodelalloc")
     listed = plain.replace("auto_da_alloc", asked).split(",")
-    in_effect = followed(ext4, listed, "", discards=True)
-    assert changed(ext4, f"nodelalloc,{asked}", in_effect, discards=True) == {asked: None}
-    without = followed(ext4, plain.split(","), "", discards=True)
-    assert signature(ext4, f"nodelalloc,{asked}", in_effect) == signature(ext4, "nodelalloc", without)
+    without_effect = ignored(ext4, listed, (), {"discards", "a write cache"})
+    assert changed(ext4, f"nodelalloc,{asked}", listed, without_effect) == {asked: None}
+    effect = signature(ext4, f"nodelalloc,{asked}", listed, without_effect)
+    assert effect == signature(ext4, "nodelalloc", plain.split(","), without_effect)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "features", "listed", "reason"),
+    [
+        ("ext4", "max_batch_time=1", "extent", EXT4.replace("max_batch_time=15000", "max_batch_time=1"),
+         "without feature has_journal"),
+        ("ext4", "journal_ioprio=7", "extent", EXT4, "without feature has_journal"),
+        ("ext2", "noload", "ext_attr", f"{EXT4},norecovery", "without feature has_journal"),
+        ("ext4", "usrquota", "has_journal", f"{EXT4},quota,usrquota".replace(",noquota", ""), "without feature quota"),
+        ("ext4", "barrier=0", "has_journal", EXT4.replace(",barrier", ",nobarrier"), "without a write cache"),
+        ("btrfs", "nobarrier", "", f"{BTRFS},nobarrier", "without a write cache"),
+        ("xfs", "largeio", "", f"{XFS},largeio", "without swidth or allocsize"),
+        ("xfs", "swalloc", "", f"{XFS},swalloc", "without swidth"),
+    ],
+)  # fmt: skip
+def test_options_that_lack_what_they_need(
+    name: str, asked: str, features: str, listed: str, reason: str
+) -> None:
+    driver, shown = REGISTRY.get(name), listed.split(",")
+    plain = {"ext4": EXT4, "ext2": EXT4, "xfs": XFS, "btrfs": BTRFS}[name].split(",")
+    has = {"discards"} if "cache" in reason else {"discards", "a write cache"}
+    without_effect = ignored(driver, shown, features.split(), has)
+    assert without_effect[asked.partition("=")[0]] == reason
+    assert changed(driver, asked, shown, without_effect) == {asked: None}
+    effect = signature(driver, asked, shown, without_effect)
+    assert effect == signature(driver, "defaults", plain, ignored(driver, plain, features.split(), has))
+
+
+@pytest.mark.parametrize(
+    ("name", "features", "listed"),
+    [
+        ("ext4", "has_journal quota", f"{EXT4},quota,usrquota"),
+        ("ext4", "", EXT4),  # its features are not known
+        ("xfs", "", f"{XFS},largeio,allocsize=1024k"),
+        ("xfs", "", f"{XFS},largeio,swalloc,sunit=128,swidth=256"),
+    ],
+)
+def test_options_that_have_what_they_need(name: str, features: str, listed: str) -> None:
+    shown = listed.split(",")
+    names = {option.partition("=")[0] for option in shown}
+    assert names.isdisjoint(
+        ignored(REGISTRY.get(name), shown, features.split(), {"discards", "a write cache"})
+    )
 
 
 DUMPE2FS = (

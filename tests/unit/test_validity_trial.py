@@ -349,9 +349,13 @@ def test_compression_that_is_not_in_effect_compresses_nothing() -> None:
         work,
         figures=figures(device_written_bytes_flushed=630 * MIB),
         texts={"mount_options": ("rw", "nodatasum", "compress=zstd:3")},
-        changed_options={"compress=zstd": None},
+        changed_options={"compress=zstd": None, "ikeep": None, "commit=30": "commit=5"},
+        ignored_options={"compress": "with nodatasum"},
     )
-    assert [kind for kind, _ in verdict(given)] == ["options_not_in_effect"]
+    assert only("options_not_in_effect", given).message == (
+        "options: 'compress=zstd' has no effect with nodatasum, 'ikeep' is not in effect and 'commit=30' became "
+        "'commit=5'"
+    )
 
 
 @pytest.mark.parametrize(

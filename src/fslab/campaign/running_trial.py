@@ -104,6 +104,7 @@ class RunningTrial:
     def facts(self, up: Stack, reading: Reading, findings: Findings) -> TrialFacts:
         """Return the facts for the rules of validity."""
         machine, parsed = self.machine, parsed_stack(self.cell.stack)
+        changed_options, ignored_options = self._note_options(up, findings)
         return TrialFacts(
             work=reading,
             cold=self.cell.cache is Cache.COLD,
@@ -115,7 +116,8 @@ class RunningTrial:
             memory_limited=self.cell.stack.machine.limits_tool,
             caches_dropped=self.caches_dropped,
             remade=self.remade,
-            changed_options=self._note_options(up, findings),
+            changed_options=changed_options,
+            ignored_options=ignored_options,
             filesystem=up.filesystem,
             medium_buffered=up.buffered,
             volume_bytes=up.device.size_bytes if up.device else None,
@@ -161,19 +163,22 @@ class RunningTrial:
         invalid = any(warning.severity is Severity.INVALID for warning in self.warnings)
         return Status.INVALID if invalid else Status.OK
 
-    def _note_options(self, up: Stack, findings: Findings) -> dict[str, str | None]:
-        """Return the mount options that are not in effect, and keep what stacks with the same effect have in common."""
+    def _note_options(self, up: Stack, findings: Findings) -> tuple[dict[str, str | None], dict[str, str]]:
+        """Return the mount options that are not in effect, and the reasons, by name, for those that the kernel ignores.
+
+        Keep what stacks with the same effect have in common.
+        """
         listed = findings.texts.get("mount_options", ())
         if up.driver is None or not listed:
-            return {}
-        spec = self.cell.stack
+            return {}, {}
+        spec, features = self.cell.stack, up.facts.get("features") or ()
         asked = spec.mount_options
-        listed = in_effect.followed(up.driver, listed, spec.attributes, discards=up.discards)
-        effect = in_effect.signature(up.driver, asked, listed)
+        ignored = in_effect.ignored(up.driver, listed, features, up.abilities)
+        effect = in_effect.signature(up.driver, asked, listed, ignored)
         if effect is not None:
             self.observed |= {"options_in_effect": effect}
-        features = in_effect.changed_features(up.driver, spec.mkfs_options, up.facts.get("features") or ())
-        return {**in_effect.changed(up.driver, asked, listed, discards=up.discards), **features}
+        changed = in_effect.changed(up.driver, asked, listed, ignored)
+        return changed | in_effect.changed_features(up.driver, spec.mkfs_options, features), ignored
 
 
 def status_of(failure: FslabError) -> Status:

@@ -20,49 +20,55 @@ _DISCARD = "discard"
 _UNSHOWN = frozenset({"defaults", "silent", "loud", "iversion", "noiversion", "nostrictatime"})
 
 
-def followed(
-    driver: FileSystem, listed: Sequence[str], attributes: str, *, discards: bool
-) -> tuple[str, ...]:
-    """Return the options that the kernel lists, without those that it does not follow because of another option, of an
-    attribute (a letter of chattr) of the work directory, or of a device without ``discards``."""
-    stronger = {*listed, *(f"+{letter}" for letter in attributes)}
-    return tuple(
-        option
-        for option in listed
-        if stronger.isdisjoint(driver.overruled.get(option.partition("=")[0], ()))
-        and (discards or option.partition("=")[0] != _DISCARD)
-    )
+def ignored(
+    driver: FileSystem, listed: Sequence[str], features: Collection[str], others: Collection[str]
+) -> dict[str, str]:
+    """Return the names of options that have no effect, though the kernel may list them, and the reason.
+
+    ``features``: of the file system; empty: unknown. ``others``: what else it has (``FileSystem.overruled``).
+    """
+    has = {*listed, *map(_name, listed), *(f"feature {each}" for each in features), *others}
+    found: dict[str, str] = {}
+    for name, conditions in {_DISCARD: {"^discards"}, **driver.overruled}.items():
+        for condition in sorted(conditions):
+            needed = condition.removeprefix("^").split("|")
+            unknown = not features and needed[0].startswith("feature ")
+            if not unknown and has.isdisjoint(needed) is condition.startswith("^"):
+                found[name] = f"{'without' if condition.startswith('^') else 'with'} {' or '.join(needed)}"
+    return found
 
 
 def changed(
-    driver: FileSystem, asked: str, listed: Sequence[str], *, discards: bool
+    driver: FileSystem, asked: str, listed: Sequence[str], ignored: Collection[str] = ()
 ) -> dict[str, str | None]:
     """Return the options that are not in effect as asked: what the kernel lists instead, or None if it dropped them.
 
-    ``listed``: its list for this mount, as far as it is known, or what of it is ``followed``.
+    ``listed``: its list for this mount, as far as it is known. ``ignored``: names of options that have no effect.
     """
-    values = {name: value for name, _, value in (option.partition("=") for option in listed)}
+    values = dict(_followed(listed, ignored))
     found: dict[str, str | None] = {}
     for option in _words(asked):
         if option in _UNSHOWN or not listed:
             continue
         is_there, instead = _look_up(driver, option, values)
-        is_there = is_there and (discards or option.partition("=")[0] != _DISCARD)
-        if not is_there:
+        if not is_there or _name(option) in ignored:
             found[option] = instead
     return found
 
 
-def signature(driver: FileSystem, asked: str, listed: Sequence[str]) -> tuple[str, ...] | None:
+def signature(
+    driver: FileSystem, asked: str, listed: Sequence[str], ignored: Collection[str] = ()
+) -> tuple[str, ...] | None:
     """Return what two mounts of the same file system have in common exactly if their options have the same effect.
 
-    It contains the kernel's list, and the options that the kernel does not show. None if that is not known. To list no
-    ``discard`` is to list ``nodiscard``.
+    It contains the kernel's list, and the options that the kernel does not show, without those that have no effect.
+    None if that is not known. To list no ``discard`` is to list ``nodiscard``.
     """
     if driver.unlisted is None or not listed:
         return None
-    unshown = (f"asked: {word}" for word in _words(asked) if _is_unshown(driver, word))
-    return tuple(sorted({*listed, *unshown} - {f"no{_DISCARD}"}))
+    unshown = {f"asked: {word}" for word in _words(asked) if _is_unshown(driver, word, ignored)}
+    shown = {"=".join(filter(None, pair)) for pair in _followed(listed, ignored)}
+    return tuple(sorted((shown | unshown) - {f"no{_DISCARD}"}))
 
 
 def changed_features(driver: FileSystem, mkfs_options: str, listed: Collection[str]) -> dict[str, str | None]:
@@ -96,9 +102,21 @@ def _words(options: str) -> list[str]:
     return [word for option in options.split(",") if (word := option.strip())]
 
 
-def _is_unshown(driver: FileSystem, option: str) -> bool:
-    name = option.partition("=")[0]
-    return option != "defaults" and bool({option, name} & {*_UNSHOWN, *driver.unshown})
+def _name(option: str) -> str:
+    return option.partition("=")[0]
+
+
+def _followed(listed: Sequence[str], ignored: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield each option in effect of a list, with its value."""
+    for name, _, value in (option.partition("=") for option in listed):
+        if name not in ignored:
+            yield name, value
+
+
+def _is_unshown(driver: FileSystem, option: str, ignored: Collection[str]) -> bool:
+    name = _name(option)
+    shown = option == "defaults" or name in ignored
+    return not shown and bool({option, name} & {*_UNSHOWN, *driver.unshown})
 
 
 def _look_up(driver: FileSystem, option: str, values: Mapping[str, str]) -> tuple[bool, str | None]:

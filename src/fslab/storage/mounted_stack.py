@@ -72,9 +72,14 @@ class Stack:
         return self.device.path if self.device and self.driver and not self.driver.mounted else None
 
     @property
-    def discards(self) -> bool:
-        """Whether discards reach its disks: the file system may list ``discard`` also if they do not."""
-        return self.device is not None and self.device.discard and sysfs.discards(self.device.path)
+    def abilities(self) -> frozenset[str]:
+        """What mount options need besides features (``FileSystem.overruled``): attributes, and what its disks can."""
+        found = {f"+{letter}" for letter in self.spec.attributes}
+        if self.device is not None and self.device.discard and sysfs.discards(self.device.path):
+            found.add("discards")
+        if self.device is None or sysfs.caches_writes(self.device.path):
+            found.add("a write cache")
+        return frozenset(found)
 
     @property
     def source(self) -> str:

@@ -103,5 +103,10 @@ def discards(device: Path) -> bool:
     return bool(number(queue_directory(block_directory(device)) / "discard_max_bytes"))
 
 
+def caches_writes(device: Path) -> bool:
+    """Return whether the kernel flushes a block device's cache; true if that is not known."""
+    return text(queue_directory(block_directory(device)) / "write_cache") != "write through"
+
+
 def _yes(value: int | None) -> bool | None:
     return None if value is None else bool(value)

@@ -99,7 +99,8 @@ class TrialFacts:
     ``devices``: the kernel's names of the devices below the file system. ``remade``: a file system that should have
     been kept was lost. ``medium_buffered``: the medium uses a page cache although direct I/O was requested.
     ``changed_options``: mount options that are not in effect as the study asks: what the kernel lists instead, or
-    None if it lists nothing. ``volume_bytes``: size of the file system. ``fair_volume_bytes``: smallest size at which
+    None if it lists nothing, or ignores them. ``ignored_options``: names of options that it ignores, and the reason
+    (``with nodatasum``). ``volume_bytes``: size of the file system. ``fair_volume_bytes``: smallest size at which
     comparing this file system is fair. ``machine``: type of the machine that ran the trial. ``accelerator``: how a
     guest's processor is provided; None if this does not apply. ``disk_speed``: how many times faster than its model a
     virtual disk ran. ``disk_fidelities``: for each virtual disk, the measured time to reach it.
@@ -118,6 +119,7 @@ class TrialFacts:
     filesystem: str | None = None
     medium_buffered: bool = False
     changed_options: Mapping[str, str | None] = field(default_factory=dict)
+    ignored_options: Mapping[str, str] = field(default_factory=dict)
     volume_bytes: int | None = None
     fair_volume_bytes: int | None = None
     probe_failures: tuple[ProbeFailure, ...] = ()

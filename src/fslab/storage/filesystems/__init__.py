@@ -115,9 +115,10 @@ class FileSystem:
     maps a flag of mkfs to ``""`` (no value) or ``"value"``. ``listed_as``: how the kernel lists an option that it
     writes otherwise than the study; a ``=`` at the end: without a value. ``unlisted``: options, or names of them, that
     it leaves out of its list because they are the default (None: not known). ``unshown``: options of which its list
-    tells nothing. ``overruled`` maps an option that it lists, but does not follow, to the listed options and the
-    attributes (``+C``) with which that is so. ``removed_options`` maps an option that the kernel had, or still accepts
-    without effect, to its history: since which version, and why.
+    tells nothing. ``overruled`` maps an option that it lists, but does not follow, to what makes it so: listed options
+    (or their names), attributes (``+C``), and, after ``^``, what is missing: also ``feature NAME``, ``a write cache``
+    of the disks, or all of several, joined by ``|``. ``removed_options`` maps an option that the kernel had, or still
+    accepts without effect, to its history: since which version, and why.
 
     ``log_prefixes``: how the kernel's messages about it begin.
 

@@ -115,6 +115,16 @@ class ExtFileSystem(FileSystem):
     }  # fmt: skip
     unlisted = frozenset({"data_err=ignore", "i_version", "prefetch_block_bitmaps"})
     unshown = frozenset({"journal_ioprio", "mb_optimize_scan", "sb"})
+    # Listed by Linux 6.18 without a journal, or without any support of quotas. To a disk without a cache it sent the
+    # same writes with and without barriers.
+    overruled: ClassVar[Mapping[str, frozenset[str]]] = {
+        **dict.fromkeys(
+            ("max_batch_time", "min_batch_time", "journal_ioprio", "noload", "norecovery"),
+            frozenset({"^feature has_journal"}),
+        ),
+        **dict.fromkeys(("quota", "usrquota", "grpquota", "noquota"), frozenset({"^feature quota"})),
+        **dict.fromkeys(("barrier", "nobarrier"), frozenset({"^a write cache"})),
+    }
     stripe_options = ("stride", "stripe_width", "stripe-width")
     no_stripe_options = "-E stride=0,stripe_width=0"  # else mke2fs uses what the device reports (libblkid)
     extended_options: ClassVar[tuple[str, ...]] = ("lazy_itable_init=0",)

@@ -85,7 +85,10 @@ class Btrfs(FileSystem):
     )  # fmt: skip
     unshown = frozenset({"clear_cache", "thread_pool"})
     # fs/btrfs/inode.c, inode_can_compress and inode_need_compress; seen with Linux 6.18.
-    overruled = dict.fromkeys(("compress", "compress-force"), frozenset({"nodatasum", "+C", "+m"}))
+    overruled = {
+        **dict.fromkeys(("compress", "compress-force"), frozenset({"nodatasum", "+C", "+m"})),
+        "nobarrier": frozenset({"^a write cache"}),
+    }
 
     def mkfs_mistakes(self, options: str) -> list[str]:
         """Add ``list-all``: with it mkfs.btrfs makes nothing and succeeds, and what was there before is mounted."""

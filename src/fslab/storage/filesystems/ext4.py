@@ -21,6 +21,9 @@ class Ext4(_ext.JournalledExt):
     tools = (_ext.tool("ext4"),)
     mkfs = ("mkfs.ext4", "-F", "-q")
     # fs/ext4/inode.c, ext4_alloc_da_blocks: there is nothing to allocate. Seen with Linux 6.18.
-    overruled = dict.fromkeys(("auto_da_alloc", "noauto_da_alloc"), frozenset({"nodelalloc"}))
+    overruled = {
+        **_ext.ExtFileSystem.overruled,
+        **dict.fromkeys(("auto_da_alloc", "noauto_da_alloc"), frozenset({"nodelalloc"})),
+    }
     made = replace(_ext.ExtFileSystem.made, data_tib_bytes=17 << 20)  # with empty groups
     mount_options = {**_ext.JournalledExt.mount_options, **_ext.EXT4_MOUNT_OPTIONS}

@@ -25,16 +25,20 @@ def filesystem_remade(facts: TrialFacts) -> Issues:
 @rule(
     "options of mount or mkfs are not in effect as the study asks",
     when="the kernel dropped or changed a mount option or a feature of mkfs without an error, such as "
-    "`nodatacow` beside `compress`. Stacks that differ only in such options are the same stack, and "
-    "are not compared",
+    "`nodatacow` beside `compress`, or lists an option that lacks what it needs. Stacks that "
+    "differ only in such options are the same stack, and are not compared",
     hint="remove these options from the study",
 )
 def options_not_in_effect(facts: TrialFacts) -> Issues:
     """The trial measures other options than its label says."""
-    changed = facts.changed_options
+    changed, ignored = facts.changed_options, facts.ignored_options
     if changed:
         words = [
-            f"'{option}' is not in effect" if shown is None else f"'{option}' became '{shown}'"
+            f"'{option}' became '{shown}'"
+            if shown is not None
+            else f"'{option}' has no effect {reason}"
+            if (reason := ignored.get(option.partition("=")[0]))
+            else f"'{option}' is not in effect"
             for option, shown in changed.items()
         ]
         yield Issue(f"options: {listed(words)}", options=dict(changed))
