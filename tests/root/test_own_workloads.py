@@ -140,6 +140,8 @@ def test_a_filebench_file_runs_from_its_stored_text(workspace: Workspace) -> Non
     found = run(workspace, "filebench", {"file": "gone.f", "file_text": SCRIPT, "space": "16m"})
     assert known(found)["ops_rate"] > 0
 
+    found = run(workspace, "command", {"user": "nobody", "run": "sh -c 'echo why >&2; exit 3'"})
+    assert "sh exited 3: why" in str(found.error)
 
 def test_a_mixed_load_has_figures_of_each_part(workspace: Workspace) -> None:
     found = run(workspace, "mixed", {

@@ -11,6 +11,7 @@ from tests.mkfs import run_mkfs
 
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import proc, tools
+from fslab.system.tool_messages import one_line
 
 # Not packaged in Debian 12.
 NOT_PACKAGED = {"bcachefs", "zfs"}
@@ -41,8 +42,10 @@ def test_the_real_mkfs_makes_it_at_its_smallest_size(name: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "mib"), [("f2fs", 48), ("jfs", 15), ("nilfs2", 128), ("reiserfs", 32), ("xfs", 299)]
 )
-def test_below_it_the_real_mkfs_refuses(name: str, mib: int, tmp_path: Path) -> None:
-    assert made(name, tmp_path / "image", mib << 20).returncode != 0
+def test_below_it_the_real_mkfs_refuses_and_says_why(name: str, mib: int, tmp_path: Path) -> None:
+    done = made(name, tmp_path / "image", mib << 20)
+    assert done.returncode != 0
+    assert one_line(done.stderr, done.stdout)
 
 
 @pytest.mark.parametrize(

@@ -304,8 +304,9 @@ def test_an_accounted_program_ends_and_fails_as_any_other(tmp_path: Path, accoun
         proc.run(["no-such-program"], accounted=accounted)
     with pytest.raises(ToolFailedError, match="cannot be run: Permission denied"):
         proc.run(["/etc/passwd"], accounted=accounted)
-    script = "trap 'echo ended > ended; exit' TERM; while :; do sleep 0.01; done"
-    with pytest.raises(ToolTimeoutError):  # the program gets SIGTERM, and the time to end by itself
+    script = "echo waits for a lock; trap 'echo ended > ended; exit' TERM; while :; do sleep 0.01; done"
+    # The program gets SIGTERM, and the time to end by itself.
+    with pytest.raises(ToolTimeoutError, match="ended; it printed: waits for a lock"):
         proc.run(["sh", "-c", script], cwd=tmp_path, accounted=accounted, timeout_s=0.3)
     assert (tmp_path / "ended").exists()
 

@@ -58,7 +58,7 @@ def test_discard_is_off_when_it_must_be(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "argv"),
     [
-        ("f2fs", "mkfs.f2fs -f -q -t 0 -l name /dev/x"),
+        ("f2fs", "mkfs.f2fs -f -t 0 -l name /dev/x"),
         ("jfs", "mkfs.jfs -q -L name /dev/x"),
         ("nilfs2", "mkfs.nilfs2 -f -q -K -L name /dev/x"),
         ("reiserfs", "mkreiserfs -q -f -f -l name /dev/x"),

@@ -13,7 +13,7 @@ from fslab.probes import ProbeFinding, SnapshotMoment, Target, Work
 from fslab.probes.kernel_log import KernelLog
 from fslab.storage.filesystems import others_in_log
 from fslab.system import kernel_log
-from fslab.system.proc import Usage
+from fslab.system.proc import SEE_LOG, Completed, Usage
 from fslab.trial_record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts, WorkFacts
 from fslab.validity.trial_warnings import trial_warnings
@@ -215,9 +215,36 @@ def test_a_command_s_reasons_are_the_kernel_s_errors_about_its_devices() -> None
         b"3,2,1,-;ext4: Unknown parameter 'noacl'\n3,3,1,-;EXT4-fs (loop3): no journal found\n"
         b"3,4,1,-;EXT4-fs (loop4): Filesystem with casefold feature cannot be mounted without CONFIG_UNICODE\n"
     )
-    assert kernel_log.reasons(kernel_log.parse(records), ["mount", "-o", "noacl", "/dev/loop4", "/mnt"]) == [
+    assert reasons(records, "mount", "-o", "noacl", "/dev/loop4", "/mnt", printed=SEE_LOG) == [
         "ext4: Unknown parameter 'noacl'",
         "EXT4-fs (loop4): Filesystem with casefold feature cannot be mounted without CONFIG_UNICODE",
+    ]
+
+
+def reasons(records: bytes, *argv: str, printed: str = "") -> list[str]:
+    done = Completed(argv=argv, returncode=1, stdout="", stderr=printed, duration_s=1.0, usage=USAGE)
+    return kernel_log.reasons(kernel_log.parse(records), done)
+
+
+def test_a_reason_below_a_warning_counts_only_where_the_command_refers_to_the_log() -> None:
+    """Linux 6.1 without CONFIG_FS_DAX."""
+    records = b"6,1,1,-;EXT4-fs: dax option not supported\n6,2,1,-;EXT4-fs (loop3): mounted filesystem\n"
+    argv = ("mount", "-o", "dax=always", "/dev/loop4", "/mnt")
+    assert reasons(records, *argv, printed=f"       {SEE_LOG} after failed mount system call.\n") == [
+        "EXT4-fs: dax option not supported"
+    ]
+    assert reasons(records, *argv) == []
+
+
+def test_a_reason_about_a_volume_that_was_never_complete_is_the_command_s() -> None:
+    """Linux 6.1: cryptsetup names the disk below, and the kernel the volume that it then removes."""
+    records = (
+        b"3,1,1,-;device-mapper: table: 254:876543: crypt: Error allocating crypto tfm (-ENOENT)\n"
+        b"3,2,1,-;device-mapper: ioctl: error adding target to table\n3,3,1,-;EXT4-fs (loop3): no journal found\n"
+    )
+    assert reasons(records, "env", "cryptsetup", "luksFormat", "/dev/loop4") == [
+        "device-mapper: table: 254:876543: crypt: Error allocating crypto tfm (-ENOENT)",
+        "device-mapper: ioctl: error adding target to table",
     ]
 
 

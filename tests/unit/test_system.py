@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -149,6 +150,10 @@ XFS_LOG = (
             "".join(f"line {number}\n" for number in range(20)) + "ERROR: why\n" + "more\n" * 10,
             "line 0 | line 1 | line 2 | … | ERROR: why | … | more | more | more | more | more",
         ),
+        (
+            "1\n" * 20 + "database is locked\n" + "2\n" * 20,
+            "1 | 1 | 1 | … | database is locked | … | 2 | 2 | 2 | 2 | 2",
+        ),
     ],
 )
 def test_the_sentence_that_says_why_is_not_cut(printed: str, says: str) -> None:
@@ -156,6 +161,29 @@ def test_the_sentence_that_says_why_is_not_cut(printed: str, says: str) -> None:
     assert str(proc.failed(finished(1, printed), reasons=["XFS (loop0): why"])).startswith(
         f"/sbin/mkfs.x 'a b': mkfs.x exited 1: the kernel logged: XFS (loop0): why; it printed: {says}"
     )
+
+
+@pytest.mark.parametrize(
+    ("errors", "output", "says"),
+    [
+        # mkfs.vfat 4.2
+        (
+            "Usage: mkfs.vfat [OPTIONS]\n -a\n",
+            "mkfs.fat 4.2\nBad FAT type : 99\n\n",
+            "mkfs.fat 4.2 | Bad FAT type : 99",
+        ),
+        ("progress 100%\n", "the moon is full\n", "progress 100% | the moon is full"),
+        ("why\n", "line\n" * 20, "why | line | line | line | … | line | line | line | line | line"),
+    ],
+)
+def test_the_sentence_that_says_why_is_found_on_either_stream(errors: str, output: str, says: str) -> None:
+    assert one_line(errors, output) == says
+    assert str(proc.failed(finished(1, errors, output))).endswith(f"exited 1: {says}")
+
+
+def test_an_error_names_the_program_and_the_signal() -> None:
+    done = replace(finished(-25), argv=("env", "DM_DISABLE_UDEV=1", "/sbin/lvcreate", "vg"))
+    assert "lvcreate was ended by signal 25 (File size limit exceeded)" in str(proc.failed(done))
 
 
 def test_children_get_a_fixed_locale_and_nothing_else_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:

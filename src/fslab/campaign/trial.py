@@ -113,7 +113,7 @@ def measure(
     if timeline is not None:
         output = replace(output, duration_s=timeline.ended_s - timeline.began_s)
     trial.raw = {"stdout": output.stdout, "stderr": output.stderr, **output.files}
-    reading = tool_output.reading(workload, done, output)
+    reading = tool_output.reading(workload, replace(done, argv=commands.run), output)
     if timeline is not None:
         log = commands.operations
         operations = None if log is None else tool_output.operations(log, ready.reports)

@@ -174,7 +174,7 @@ class Workspace:
         )  # fmt: skip
         self.record(stage, done)
         if check and done.returncode != 0:
-            raise proc.failed(done, failure, kernel_log.reasons(log.messages(), argv))
+            raise proc.failed(done, failure, kernel_log.reasons(log.messages(), done))
         return done
 
     @property

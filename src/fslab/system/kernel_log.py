@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fslab.errors import ToolFailedError
-from fslab.system import mounts, proc
+from fslab.system import mounts, proc, sysfs
 
 KMSG = Path("/dev/kmsg")
 WARNING = 4  # include/linux/kern_levels.h; 3: an error, 6: information
@@ -114,18 +114,28 @@ def below(devices: Collection[str]) -> tuple[str, ...]:
 
 
 def about(messages: Iterable[Message], argv: Iterable[str]) -> list[Message]:
-    """Return the messages about the devices that command lines name, those below them, or no device."""
+    """Return the messages about the devices that command lines name, those below them, device-mapper's devices that
+    exist no longer (their commands name volumes, or they were never complete), or no device."""
     devices = {Path(os.path.realpath(word)).name for word in argv if word.startswith("/dev/")}
     related = below(devices)
-    return [message for message in messages if belongs(message.text, devices, related)]
+    return [
+        message
+        for message in messages
+        if belongs(message.text, {*devices, *filter(_is_gone, _named(message.text))}, related)
+    ]
 
 
-def reasons(messages: Iterable[Message], argv: Iterable[str]) -> list[str]:
-    """Return why a command failed: the kernel's errors and warnings about the devices that ``argv`` names."""
-    found = (
-        text for level, text in about(messages, argv) if level <= WARNING and not _NO_REASON.search(text)
-    )
-    return list(dict.fromkeys(found))
+def _is_gone(name: str) -> bool:
+    return name.startswith("dm-") and not (sysfs.SYS / "class/block" / name).exists()
+
+
+def reasons(messages: Iterable[Message], done: proc.Completed) -> list[str]:
+    """Return why a command failed: the kernel's errors and warnings about the devices that it names. If there are none
+    and the command refers to the log, other messages: the kernel also refuses at the level of information."""
+    found = [message for message in about(messages, done.argv) if not _NO_REASON.search(message.text)]
+    serious = [message for message in found if message.level <= WARNING]
+    chosen = serious or (found if proc.SEE_LOG in done.stderr else [])
+    return list(dict.fromkeys(message.text for message in chosen))
 
 
 def run(argv: Sequence[str], *, failure: type[ToolFailedError], timeout_s: float) -> proc.Completed:
@@ -133,5 +143,5 @@ def run(argv: Sequence[str], *, failure: type[ToolFailedError], timeout_s: float
     log = KernelMessages()
     done = proc.run(argv, check=False, timeout_s=timeout_s)
     if done.returncode != 0:
-        raise proc.failed(done, failure, reasons(log.messages(), argv))
+        raise proc.failed(done, failure, reasons(log.messages(), done))
     return done

@@ -35,7 +35,7 @@ ACCOUNTED = (
     "fslab-accounted"  # its source, engine/cli/src/accounted.rs, says why and in which form it reports
 )
 DEFAULT_TIMEOUT_S = 120.0
-_SEE_LOG = "dmesg(1) may have more information"  # mount(8), after a list of all that may be the reason
+SEE_LOG = "dmesg(1) may have more information"  # mount(8), after a list of all that may be the reason
 END_DEADLINE_S = 20.0  # freeing the memory of a large guest takes seconds
 GROUP_DEADLINE_S = 2.0
 OUTPUT_LIMIT_BYTES = 64 << 20  # of one stream; the longest output of a tool is some KiB
@@ -158,9 +158,10 @@ class Running:
         return self.ended_s is not None
 
     def late(self, timeout_s: float) -> ToolTimeoutError:
-        """Return the error of a command that runs for more than ``timeout_s``."""
+        """Return the error of a command that runs for more than ``timeout_s``, with what it has printed so far."""
+        told = one_line(*map(_contents, reversed(self.captured)))
         return ToolTimeoutError(
-            f"still running after {timeout_s:.0f} s, ended",
+            f"still running after {timeout_s:.0f} s, ended{f'; it printed: {told}' if told else ''}",
             where=shell_line(self.argv),
             hint="if the workload needs longer, raise 'time_limit' in the study",
         )
@@ -317,12 +318,16 @@ def failed(
     done: Completed, failure: type[ToolFailedError] = ToolFailedError, reasons: Sequence[str] = ()
 ) -> ToolFailedError | NoSpaceError:
     """Return the error for a non-zero exit, with the tool's output. ``reasons``: what the kernel logged meanwhile."""
-    ended = f"was ended by signal {-done.returncode}" if done.returncode < 0 else f"exited {done.returncode}"
-    what = f"{Path(done.argv[0]).name} {ended}"
+    number = -done.returncode
+    ended = (
+        f"was ended by signal {number} ({signal.strsignal(number)})" if number > 0 else f"exited {-number}"
+    )
+    program = next((word for word in done.argv if word != "env" and "=" not in word), done.argv[0])
+    what = f"{Path(program).name} {ended}"
     if reasons:
         what += f": the kernel logged: {' | '.join(reasons)}"
     told = one_line(done.stderr, done.stdout)
-    if told and not (reasons and _SEE_LOG in told):
+    if told and not (reasons and SEE_LOG in told):
         what += f"{'; it printed' if reasons else ''}: {told}"
     where = shell_line(done.argv)
     if reports_full_disk(done.stderr, done.stdout):

@@ -5,13 +5,17 @@ The sentence of the line that says why must not be cut off.
 
 import os
 import re
+from itertools import takewhile
 
 from fslab.errors import FULL_DISK
 
 FIRST, LAST = 3, 5  # lines
 LONGEST = 300  # characters of a line
 _ERROR = re.compile(
-    r"error|fail|fatal|invalid|illegal|cannot|can't|unable|must |too (?:small|large|many)", re.IGNORECASE
+    r"error|fail|fatal|panic|abort|invalid|illegal|\bbad\b|wrong|unknown|unsupported|missing|denied|refused|locked"
+    r"|cannot|can't|could not|unable|must |exceed|no such|not (?:supported|found|allowed|permitted|enough)"
+    r"|too (?:small|large|big|long|many|few)",
+    re.IGNORECASE,
 )
 # Programs run in the C locale. Those written in Go have messages of their own, in lower case.
 _FULL_DISK = re.compile("|".join(map(os.strerror, FULL_DISK)), re.IGNORECASE)
@@ -19,19 +23,21 @@ _USAGE = re.compile(r"\s*usage:", re.IGNORECASE)
 
 
 def one_line(*outputs: str) -> str:
-    """Return the first output that is not empty, with `` | `` between its lines.
+    """Return what the outputs say, one after the other, with `` | `` between their lines.
 
-    A usage text after a message is left out. Of a long output, the first and the last lines are kept, and between them
-    the first line that reports an error.
+    A usage text is left out if there is anything else. Of a long output, the first and the last lines are kept, and
+    between them the first line that reports an error.
     """
-    text = next((output for output in outputs if output.strip()), "")
-    lines = [line.strip()[:LONGEST] for line in text.splitlines() if line.strip()]
-    usage = next((number for number, line in enumerate(lines) if _USAGE.match(line)), None)
-    lines = lines[: usage or None]
-    if len(lines) > FIRST + LAST:
-        reason = [line for line in lines[FIRST:-LAST] if _ERROR.search(line)][:1]
-        lines = [*lines[:FIRST], "…", *(line for each in reason for line in (each, "…")), *lines[-LAST:]]
-    return " | ".join(lines)
+    texts = [[line.strip()[:LONGEST] for line in output.splitlines() if line.strip()] for output in outputs]
+    said = [list(takewhile(lambda line: not _USAGE.match(line), lines)) for lines in texts]
+    return " | ".join(line for lines in (said if any(said) else texts) for line in _shortened(lines))
+
+
+def _shortened(lines: list[str]) -> list[str]:
+    if len(lines) <= FIRST + LAST:
+        return lines
+    reason = [line for line in lines[FIRST:-LAST] if _ERROR.search(line)][:1]
+    return [*lines[:FIRST], "…", *(line for each in reason for line in (each, "…")), *lines[-LAST:]]
 
 
 def reports_full_disk(*outputs: str) -> bool:

@@ -12,7 +12,7 @@ class F2fs(FileSystem):
 
     summary = "log-structured, made for flash"
     tools = (Tool(program="mkfs.f2fs", package="f2fs-tools", version_argv=("-V",)),)
-    mkfs = ("mkfs.f2fs", "-f", "-q")
+    mkfs = ("mkfs.f2fs", "-f")  # with -q it does not say why it fails
     mkfs_discards, mkfs_keeps = ("-t", "1"), ("-t", "0")
     mount_type = "f2fs"  # no grow_argv: resize.f2fs 1.15 resizes unmounted file systems only
     kernels = Kernels(since=(3, 8))
