@@ -163,7 +163,7 @@ def describe(error: ErrorDetails) -> str:
     if wanted:
         return f"{shown} is not {wanted}"
     if kind in {"enum", "literal_error"}:
-        known = re.findall(r"'([^']*)'", str(context["expected"]))
+        known = [word.strip("'") for word in re.split(r", | or ", str(context["expected"]))]
         near = similar(str(error["input"]), known)
         return f"{shown} is not one of {', '.join(known)}" + (f" — did you mean '{near}'?" if near else "")
     # Messages of fslab's validators contain the invalid value; those of pydantic do not.
