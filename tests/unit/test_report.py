@@ -371,6 +371,16 @@ def test_only_sound_trials_are_compared_and_all_are_counted() -> None:
     )
 
 
+def test_each_reason_of_a_failure_has_its_note_and_equal_ones_share_one() -> None:
+    first, second = cells((EXT4,), RANDOM), cells((EXT4,), SYNCED)
+    errors = ("sh (17) exited 1: no table", "sh (23) exited 1: no table", "fio exited 1: got signal 11")
+    trials = [
+        trial((first if number < 2 else second)[0], number, {}, status=Status.FAILED, error=error)
+        for number, error in enumerate(errors)
+    ]
+    assert [note.message for note in report((*first, *second), trials).notes] == [errors[0], errors[2]]
+
+
 def test_summary_has_the_range_of_five_as_interval(quick: Report) -> None:
     summary = quick.rows[0].summaries[0]
     assert summary.interval is not None

@@ -1,8 +1,10 @@
 """Collects why trials have warnings, are not compared or are missing: a numbered note per reason, with its places.
 
-Warnings of one kind share a note for all workloads and stacks. Failures with one status share a note per stack.
+Warnings of one kind share a note for all workloads and stacks. Failures of a stack share a note if their status and
+their reason are the same, but for its numbers.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from fslab.analysis.usable_trials import is_failed, is_invalid
@@ -12,6 +14,7 @@ from fslab.validity.campaign_warnings import REGISTRY as CAMPAIGN_RULES
 from fslab.validity.campaign_warnings import CampaignFinding
 from fslab.validity.trial_warnings import REGISTRY as TRIAL_RULES
 
+_NUMBER = re.compile(r"\d+")
 _BY_OTHERS = frozenset(rule.kind for _, rule in TRIAL_RULES if rule.by_others)
 _SUMMARIES = {rule.kind: rule.summary for rules in (TRIAL_RULES, CAMPAIGN_RULES) for _, rule in rules}
 
@@ -77,7 +80,7 @@ def _reasons(trial: TrialRecord, stack: str, metric: str) -> Iterator[tuple[Key,
     unexplained = trial.error or "no reason given"
     if is_failed(trial):
         status = trial.status_text
-        yield (status, stack), _note(trial.status.value, status, unexplained)
+        yield (status, stack, _NUMBER.sub("", unexplained)), _note(trial.status.value, status, unexplained)
         return
     shown = {Severity.INVALID} if is_invalid(trial) else {Severity.WARNING, Severity.NOTE}
     warnings = [warning for warning in trial.validity if warning.severity in shown]
