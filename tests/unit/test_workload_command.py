@@ -157,6 +157,12 @@ def test_the_time_ranks_only_where_it_is_the_answer() -> None:
     asked = parsed(run="x", rank_time=True, **declared)
     assert COMMAND.headline(asked) == ("tps", "time")
     assert COMMAND.metrics(asked)[1].better is Direction.LOWER
+    fixed = parsed(run="pgbench -T {runtime}", runtime="10s")
+    assert COMMAND.headline(fixed) == ("time",)
+    assert COMMAND.metrics(fixed)[0].better is Direction.NEITHER
+    assert (
+        COMMAND.metrics(parsed(run="x", prepare="age {runtime}", runtime="10s"))[0].better is Direction.LOWER
+    )
 
 
 def test_a_plan_and_the_question_show_the_user_and_the_limits() -> None:
@@ -197,14 +203,14 @@ def test_a_plan_and_the_question_show_the_user_and_the_limits() -> None:
         ),
         (
             {"run": "a", "metrics.x.pattern": "(a)", "metrics.x.factor": "k"},
-            "metric 'x': 'factor' is 'k', not a number",
+            "metric 'x': 'factor' is 'k', not a number > 0",
         ),
         *(
             (
                 {"run": "a", "metrics.x.pattern": "(a)", "metrics.x.factor": factor},
                 f"'factor' is '{said}', not a num",
             )
-            for factor, said in (("inf", "inf"), ("nan", "nan"), (True, "true"))
+            for factor, said in (("inf", "inf"), ("nan", "nan"), (True, "true"), (0, "0"), (-1, "-1"))
         ),
         ({"run": "a", "metrics.x.colour": "red"}, "is not metrics.NAME.KEY"),
         ({"run": "a", "metrics.time.pattern": "(a)"}, "exists already"),

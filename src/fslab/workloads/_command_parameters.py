@@ -3,7 +3,7 @@ the resource limits that they run with. Pure."""
 
 import re
 from functools import lru_cache
-from math import isfinite
+from math import inf
 from typing import Any, ClassVar, Self
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
@@ -40,7 +40,8 @@ class CommandParameters(Parameters):
     better: higher, factor: 1000}}`. `pattern` is a regular expression with one group, the number; its last match in
     stdout is used, else in stderr. The number times `factor` (default: 1) is the figure in `unit` (B/s, IOPS, files/s,
     ops/s, ns, s, B, %, count (default), ratio). `better` is `higher` (default), `lower` or `neither`. The stacks are
-    ranked by these metrics, by the command's time only without any, or with `rank_time`.
+    ranked by these metrics. They are ranked by the command's time without any, if `run` has no `{runtime}`, which sets
+    it, or with `rank_time`.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -111,8 +112,8 @@ class CommandParameters(Parameters):
             value = self._of(name, key)
             if value and value not in list(known):
                 return f"unknown {key} '{value}': {nearest(str(value), known)}"
-        if not self._is_number(name):
-            return f"'factor' is '{as_written(self._of(name, 'factor'))}', not a number"
+        if not self._is_factor(name):
+            return f"'factor' is '{as_written(self._of(name, 'factor'))}', not a number > 0"
         if len(str(self._of(name, "pattern"))) > _LONGEST_PATTERN:
             return f"'pattern' has more than {_LONGEST_PATTERN:,} characters: shorten it"
         try:
@@ -121,10 +122,10 @@ class CommandParameters(Parameters):
             return f"'pattern' is not a regular expression: {error}"
         return None
 
-    def _is_number(self, name: str) -> bool:
-        """Return whether the factor is a finite number."""
+    def _is_factor(self, name: str) -> bool:
+        """Return whether the factor is a finite number > 0: another would make all figures 0 or change their sign."""
         try:
-            return isfinite(self.factor(name)) and not isinstance(self._of(name, "factor"), bool)
+            return 0 < self.factor(name) < inf and not isinstance(self._of(name, "factor"), bool)
         except (ValueError, OverflowError):
             return False
 

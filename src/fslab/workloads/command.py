@@ -24,8 +24,8 @@ _FLUSHED = '"$@" && sync -f .'
 
 
 class OwnCommand(Workload[CommandParameters]):
-    """Always has the metric ``time``, besides the metrics that the study declares. With these, a time says nothing of
-    the stack if the command itself ends after a fixed time: it has no direction, unless the study asks for it."""
+    """Always has the metric ``time``, besides the metrics that the study declares. A time says nothing of the stack if
+    the command ends after a fixed time, as it may with metrics: it has no direction, unless the study asks for it."""
 
     summary = "your own command, timed, with metrics read from its output"
     tools: ClassVar[tuple[Tool, ...]] = ()
@@ -38,8 +38,8 @@ class OwnCommand(Workload[CommandParameters]):
 
     def headline(self, parameters: CommandParameters) -> tuple[str, ...]:
         """Return the first three declared metrics, and the time if it ranks the stacks."""
-        time = ("time",) if _ranks_time(parameters) else ()
-        return (*(metric.name for metric in parameters.declared[:3]), *time)
+        named = tuple(metric.name for metric in parameters.declared[:3])
+        return named if named and not _ranks_time(parameters) else (*named, "time")
 
     def tools_of(self, parameters: CommandParameters) -> tuple[Tool, ...]:
         return (*((SETPRIV,) if parameters.user else ()), *((PRLIMIT,) if parameters.limits else ()))
@@ -108,7 +108,7 @@ class OwnCommand(Workload[CommandParameters]):
 
 
 def _ranks_time(parameters: CommandParameters) -> bool:
-    return parameters.rank_time or not parameters.declared
+    return parameters.rank_time or not (parameters.declared or "{runtime}" in parameters.run)
 
 
 def _figure(parameters: CommandParameters, name: str, output: ToolOutput) -> float | None:
