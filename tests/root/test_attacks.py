@@ -25,7 +25,7 @@ from fslab.campaign import workspace as workspaces
 from fslab.campaign.journal import CampaignJournal, default_directory
 from fslab.campaign.trial_loop import new_id
 from fslab.cell import MediumSpec, StackSpec
-from fslab.errors import BusyError, FslabError, UnsafeError, UsageError
+from fslab.errors import BusyError, FslabError, MountError, UnsafeError, UsageError
 from fslab.machine import tuning
 from fslab.storage import Workspace, guard, stack
 from fslab.storage.media import REGISTRY as MEDIA
@@ -181,6 +181,13 @@ class TestHostileDirectories:
             assert up.device is not None
             assert str(up.device.path) in devices
         assert victim.read_bytes() == b"precious" * MIB
+
+    def test_an_image_that_still_has_a_device_is_not_formatted(self, workspace: Workspace) -> None:
+        """A trial could not unmount it: mkfs on a second device would write to a mounted file system."""
+        with ExitStack() as first:
+            stack.build(spec(), workspace, first, slot="m", make=True)
+            with ExitStack() as second, pytest.raises(MountError, match="still has the image"):
+                stack.build(spec(), workspace, second, slot="m", make=True)
 
     def test_a_file_system_in_which_others_can_exchange_the_work_directory(
         self, workspace: Workspace

@@ -105,6 +105,25 @@ def test_a_daemon_of_the_workload_is_no_other_program(
     assert not [told for told in found.provenance.observed["foreign_cpu"] if told.startswith("burner")]
 
 
+def test_a_server_that_prepare_starts_is_ended_after_the_measurement(workspace: Workspace) -> None:
+    """It would hold the file system, and then run beside the next trial."""
+    found = run(workspace, "command", {
+        "file": "server.sh",
+        "file_text": "setsid sleep 601 >log 2>&1 &\necho $! >pid\n",
+        "prepare": "sh {file}",
+        "run": "cat pid",
+    })  # fmt: skip
+    assert found.error is None
+    assert not workspace.left("prepare")
+
+
+def test_a_command_that_ends_before_its_work_fails_and_names_what_still_runs(workspace: Workspace) -> None:
+    found = run(workspace, "command", {"run": "sh -c 'sleep 602 >/dev/null 2>&1 & echo $!'"})
+    told = f"the command ended, but not what it had started: sleep ({found.raw['stdout'].strip()})"
+    assert told in str(found.error)
+    assert not workspace.left("run")
+
+
 def test_what_anybody_can_put_in_tmp_changes_no_report_of_fio(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +140,8 @@ def test_a_command_that_fails_fails_its_trial(workspace: Workspace) -> None:
     found = run(workspace, "command", {"run": "sh -c 'echo why >&2; exit 3'"})
     assert found.status is Status.FAILED
     assert "why" in str(found.error)
+    found = run(workspace, "command", {"user": "nobody", "run": "sh -c 'echo why >&2; exit 3'"})
+    assert "sh exited 3: why" in str(found.error)
 
 
 def test_a_job_file_has_figures_of_each_job(workspace: Workspace) -> None:
@@ -140,8 +161,6 @@ def test_a_filebench_file_runs_from_its_stored_text(workspace: Workspace) -> Non
     found = run(workspace, "filebench", {"file": "gone.f", "file_text": SCRIPT, "space": "16m"})
     assert known(found)["ops_rate"] > 0
 
-    found = run(workspace, "command", {"user": "nobody", "run": "sh -c 'echo why >&2; exit 3'"})
-    assert "sh exited 3: why" in str(found.error)
 
 def test_a_mixed_load_has_figures_of_each_part(workspace: Workspace) -> None:
     found = run(workspace, "mixed", {

@@ -8,7 +8,6 @@ import contextlib
 import errno
 import logging
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -31,7 +30,6 @@ from fslab.system import (
 from fslab.tracing import ring
 
 log = logging.getLogger("fslab.undo")
-END_DEADLINE_S = 5.0
 _NO_CAMPAIGN = "temporary"  # of the entries of directories that are in no journal
 LOCK_WAIT_S = 1.0  # a killed campaign releases the settings a moment after its journal
 
@@ -71,7 +69,7 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
     entry of an unknown kind raises at once. Settings stay pending while another campaign has changed some.
     """
     if mark := journal.known_mark():
-        end_marked(mark)
+        process_marks.end_marked(mark)
     _abort_disks(journal)
     done: list[JournalEntry] = []
     failures: list[Exception] = []
@@ -191,13 +189,6 @@ def _check_mounted(journal: CampaignJournal, entry: JournalEntry) -> None:
         where=entry.target,
         hint=f"mount it, then: fslab clean; if it is gone for good, remove {journal.path}",
     )
-
-
-def end_marked(mark: str) -> None:
-    """SIGKILL the campaign's processes that still run, and wait until they are gone, at most ``END_DEADLINE_S``."""
-    deadline = time.monotonic() + END_DEADLINE_S
-    while process_marks.kill_marked(mark) and time.monotonic() < deadline:
-        time.sleep(0.05)
 
 
 def _unmount(target: str) -> None:

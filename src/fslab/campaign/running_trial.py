@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from fslab.campaign import disks
@@ -19,13 +20,14 @@ from fslab.errors import (
     FslabError,
     NeedsRootError,
     NoSpaceError,
+    ToolFailedError,
     UnsafeError,
 )
 from fslab.feasibility import plugins_of, programs_of
 from fslab.storage import Workspace, in_effect
 from fslab.storage.mounted_stack import Stack
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import tools
+from fslab.system import sysfs, tools
 from fslab.system.kernel_log import KernelMessages, about
 from fslab.system.signals import Teardown
 from fslab.trial_record import Provenance, RunPart, Severity, Status, TrialRecord, ValidityWarning, Value
@@ -35,6 +37,7 @@ from fslab.workloads import Reading
 ABORT = (UnsafeError, BusyError, NeedsRootError)
 BROKEN = frozenset({errno.EIO, errno.EROFS, errno.EUCLEAN})
 KEPT_LINES = 100
+ENDING_S = 2.0  # for processes that end a little later than the command
 
 
 @dataclass(kw_only=True, slots=True)
@@ -90,6 +93,20 @@ class RunningTrial:
             texts = [message.text for message in about(log.messages(), words)]
             self.observed.setdefault("kernel_log", tuple(texts[-KEPT_LINES:]))
             self.failure = self.failure or (error if isinstance(error, FslabError) else _from_os_error(error))
+
+    def check_ended(self) -> None:
+        """Raise ToolFailedError if processes that the measured command started still run: its figures are then not of
+        all its work. Those that ``prepare`` started are ended."""
+        deadline = time.monotonic() + ENDING_S
+        while left := self.workspace.left("run"):
+            if time.monotonic() > deadline:
+                names = ", ".join(f"{sysfs.text(Path(f'/proc/{pid}/comm')) or '?'} ({pid})" for pid in left)
+                raise ToolFailedError(
+                    f"the command ended, but not what it had started: {names}",
+                    hint="let it wait for them, or end them; start servers in 'prepare'",
+                )
+            time.sleep(0.05)
+        self.workspace.end_left()
 
     def keeper(self, *, files: bool) -> Callable[[], None] | None:
         """Return what to call when the file system is made, or has its files: None if nothing of it is kept then."""

@@ -164,7 +164,10 @@ def _turn(trial: RunningTrial, ready: Ready, watch: Watch, *, drain: bool) -> sl
         stack=trial.cell.stack.name,
         start=lambda: trial.undo.enter_context(
             proc.running(
-                ready.command(ready.commands.run), cwd=up.work, env=workspace.environment, accounted=True
+                ready.command(ready.commands.run),
+                cwd=up.work,
+                env=workspace.environment("run"),
+                accounted=True,
             )
         ),
         devices=up.watched,

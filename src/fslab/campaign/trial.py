@@ -121,6 +121,7 @@ def measure(
         trial.device["slices"] = sliced_figures.facts(timeline, reading)
     up.flush()
     watch.snapshot(SnapshotMoment.SYNCED)
+    trial.check_ended()
     remount = up.unmount()  # so that the last snapshot has everything that the run caused
     watch.snapshot(SnapshotMoment.FLUSHED)
     # At once: what the page cache had is given to the host in seconds.

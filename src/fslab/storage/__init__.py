@@ -169,20 +169,31 @@ class Workspace:
         """
         log = kernel_log.KernelMessages()
         done = proc.run(
-            argv, timeout_s=timeout_s, check=False, cwd=cwd, env=self.environment, watch=watch, accounted=accounted,
-            within=within, urgent=bool(self.turn) and stage != "run",
+            argv, timeout_s=timeout_s, check=False, cwd=cwd, env=self.environment(stage), watch=watch,
+            accounted=accounted, within=within, urgent=bool(self.turn) and stage != "run",
         )  # fmt: skip
         self.record(stage, done)
         if check and done.returncode != 0:
             raise proc.failed(done, failure, kernel_log.reasons(log.messages(), done))
         return done
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """What a command has in its environment besides ``proc.environment``: the mark, by which it is found after a
-        crash, and its own directory for temporary files."""
+    def environment(self, stage: str) -> dict[str, str]:
+        """Return what a command has in its environment besides ``proc.environment``: the marks, by which it and what it
+        leaves running are found, and its own directory for temporary files."""
         own = {"TMPDIR": str(self.temporary)} if self.temporary else {}
-        return {process_marks.MARK: self.mark, **own}
+        return {process_marks.MARK: self.mark, process_marks.STAGE: self._stage(stage), **own}
+
+    def _stage(self, stage: str) -> str:
+        return f"{self.mark}{self.turn} {stage}"
+
+    def left(self, stage: str) -> list[int]:
+        """Return the processes that commands of a stage of this trial started and that still run."""
+        return process_marks.marked_processes(self._stage(stage), name=process_marks.STAGE)
+
+    def end_left(self) -> None:
+        """End what commands of the workload left running. It would hold the file system, or disturb later trials."""
+        for stage in ("prepare", "run", "cleanup"):
+            process_marks.end_marked(self._stage(stage), name=process_marks.STAGE)
 
     def record(self, stage: str, done: proc.Completed) -> None:
         """Record a command that has ended, for the provenance."""

@@ -1,30 +1,42 @@
-"""The mark of a campaign in the environment of its processes, by which they are found and ended."""
+"""The marks in the environment of a campaign's processes, by which they are found and ended: of the campaign, and in
+those that commands of a workload started, of the stage of the trial."""
 
 import os
 import signal
+import time
 from pathlib import Path
 
 from fslab.system import freezer, process_ending, sysfs
 
 MARK = "FSLAB_MARK"
+STAGE = "FSLAB_STAGE"
+END_DEADLINE_S = 5.0
 # Of an environment: a process can declare all of its memory to be its environment (prctl(2), PR_SET_MM).
 _MOST_BYTES = 1 << 20
 
 
-def marked_processes(mark: str, root: Path = Path("/proc")) -> list[int]:
-    """Return the processes whose environment has this mark, except this process and those that it descends from."""
+def marked_processes(mark: str, root: Path = Path("/proc"), *, name: str = MARK) -> list[int]:
+    """Return the processes whose environment has this mark as the variable ``name``, except this process and those that
+    it descends from."""
     pids = (int(entry.name) for entry in root.iterdir() if entry.name.isdigit())
     spared = _ancestry(root)
-    return [pid for pid in pids if pid not in spared and _is_marked(pid, mark, root)]
+    return [pid for pid in pids if pid not in spared and _is_marked(pid, mark, root, name)]
 
 
-def kill_marked(mark: str) -> bool:
+def end_marked(mark: str, *, name: str = MARK) -> None:
+    """``kill_marked``, until there are none, at most ``END_DEADLINE_S``."""
+    deadline = time.monotonic() + END_DEADLINE_S
+    while kill_marked(mark, name=name) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def kill_marked(mark: str, *, name: str = MARK) -> bool:
     """Send SIGKILL to ``marked_processes``, and to what these have started, which can have another environment. Return
     whether there were any."""
-    found = marked_processes(mark)
+    found = marked_processes(mark, name=name)
 
     def whole() -> set[int]:
-        marked = [pid for pid in found if _is_marked(pid, mark)]
+        marked = [pid for pid in found if _is_marked(pid, mark, name=name)]
         return {*marked, *(child for pid in marked for child in freezer.descendants(pid))}
 
     with process_ending.sent(whole(), signal.SIGKILL, whole) as killed:
@@ -42,9 +54,9 @@ def _ancestry(root: Path) -> set[int]:
     return found
 
 
-def _is_marked(pid: int, mark: str, root: Path = Path("/proc")) -> bool:
+def _is_marked(pid: int, mark: str, root: Path = Path("/proc"), name: str = MARK) -> bool:
     try:
         with (root / str(pid) / "environ").open("rb") as file:
-            return f"{MARK}={mark}".encode() in file.read(_MOST_BYTES).split(b"\0")
+            return f"{name}={mark}".encode() in file.read(_MOST_BYTES).split(b"\0")
     except OSError:  # the process has ended, or may not be read
         return False

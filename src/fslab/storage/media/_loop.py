@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from fslab.errors import NeedsRootError, UnsafeError, UnsupportedError
+from fslab.errors import MountError, NeedsRootError, UnsafeError, UnsupportedError
 from fslab.storage import Growth, StackDevice, Workspace, images
 from fslab.system import files, loop_devices, mounts, proc, rights, signals, sysfs
 
@@ -115,6 +115,9 @@ def _attached(
     The device is open from before it gets the image until it is detached: meanwhile, the kernel gives it no other one,
     whoever detaches it. ``new``: a device that had no image before.
     """
+    if still := loop_devices.attached_to(image):
+        # A second device would let mkfs write to a file system that is still mounted.
+        raise MountError(f"{still[0]} still has the image", where=str(image), hint="fslab clean")
     deadline = time.monotonic() + loop_devices.DETACH_DEADLINE_S
     while True:
         with ExitStack() as attempt:
