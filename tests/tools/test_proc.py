@@ -246,7 +246,7 @@ def test_only_marked_processes_are_killed_even_if_a_number_is_used_again(
 ) -> None:
     mark = f"test-{os.getpid()}"
     ours, other = start("sleep", "1000", **{process_marks.MARK: mark}), start("sleep", "1000")
-    monkeypatch.setattr(process_marks, "marked_processes", lambda _: [ours.pid, other.pid])
+    monkeypatch.setattr(process_marks, "marked_processes", lambda _, *, name: [ours.pid, other.pid])
     assert process_marks.kill_marked(mark)
     assert ours.wait(LIMIT_S) == -signal.SIGKILL
     assert other.exit_code() is None
