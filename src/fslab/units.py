@@ -13,11 +13,21 @@ from typing import Annotated
 from pydantic import BeforeValidator, WithJsonSchema
 
 SIZE_SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-SECONDS_PER = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+SECONDS_PER = {
+    "us": 1e-6,
+    "usec": 1e-6,
+    "ms": 1e-3,
+    "msec": 1e-3,
+    "": 1.0,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
 _SIZE_GRAMMAR = "write a number with k, m, g or t (powers of 1024), such as 4k"
 _PLAIN_SIZE = re.compile(r"\d+[kmgt]?", re.IGNORECASE | re.ASCII)
 _SIZE = re.compile(r" *(\d+(?:\.\d+)?) *(?:([kmgt])i?)?b? *", re.IGNORECASE | re.ASCII)
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|[smhd]?)", re.IGNORECASE | re.ASCII)
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)((?:us|ms)(?:ec)?|[smhd]?)", re.IGNORECASE | re.ASCII)
 
 
 class Unit(StrEnum):

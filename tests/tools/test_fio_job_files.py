@@ -16,9 +16,10 @@ from tests.limits import ran
 from fslab import feasibility
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.errors import UsageError
-from fslab.units import parse_size
-from fslab.workloads import Commands, Job, ParsedWorkload, ToolOutput, parsed
+from fslab.units import parse_duration, parse_size
+from fslab.workloads import Commands, Job, ParsedWorkload, Reading, ToolOutput, parsed
 from fslab.workloads._fio_phases import phases
+from fslab.workloads._fio_refused_options import cut_off
 from fslab.workloads._fio_requests import LARGEST_OF, largest_request
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
@@ -57,6 +58,11 @@ def fio(argv: tuple[str, ...], place: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def reading_of(work: ParsedWorkload[Any], made: Commands, place: Path) -> Reading:
+    files = {name: (place / "scratch" / name).read_text() for name in made.outputs}
+    return work.read(ToolOutput(stdout="", stderr="", files=files, duration_s=1))
+
+
 def stack_with(work: ParsedWorkload[Any]) -> Cell:
     medium = MediumSpec(name="m", type="directory", options={})
     spec = WorkloadSpec(name="w", tool="fio", parameters=work.parameters.model_dump(exclude_unset=True))
@@ -83,6 +89,61 @@ def test_what_fslab_believes_of_each_job_is_what_fio_sets_up(tmp_path: Path) -> 
             assert {"readwrite": "rw"}.get(job.mode, job.mode) == mode
             mine = largest_request(job.options.get(key) for key in ("bs", *LARGEST_OF))
             assert max(map(parse_size, (size.rstrip("B").replace("i", "") for size in sizes))) <= mine
+
+
+@pytest.mark.parametrize("unit", ["", "us", "usec", "ms", "msec", "MSEC", "s", "S", "m", "h", "d", "D"])
+@pytest.mark.parametrize("key", ["runtime", "startdelay", "thinktime", "max_latency", "thinktime_spin"])
+def test_a_time_is_what_fio_reads(key: str, unit: str) -> None:
+    lasts_us = read_by_fio(key, f"7{unit}")
+    assert cut_off(key, f"7{unit}") is None
+    default = "us" if key in {"thinktime", "max_latency", "thinktime_spin"} else "s"
+    assert round(parse_duration(f"7{unit or default}") * 1e6) == lasts_us
+    if key == "runtime":
+        text = f"[j]\nsize=1m\nruntime=7{unit}\n"
+        work = parsed(WorkloadSpec(name="w", tool="fio", parameters={"file": "x.fio", "file_text": text}))
+        assert round(work.parameters.jobs[0].runtime_s * 1e6) == lasts_us
+
+
+@pytest.mark.parametrize("written", ["7sec", "7min", "7mins", "7hour", "7days", "7w", "7ns", "7k", "7m30s"])
+@pytest.mark.parametrize("key", ["runtime", "startdelay", "thinktime"])
+def test_a_time_that_fio_reads_as_microseconds_is_refused(key: str, written: str) -> None:
+    assert read_by_fio(key, written) == 7
+    assert "as another time" in str(cut_off(key, written))
+
+
+def read_by_fio(key: str, written: str) -> int:
+    """Return what the installed fio makes of an amount."""
+    argv = ("fio", "--parse-only", "--debug=parse", "--name=j", "--size=1m", f"--{key}={written}")
+    done = ran(argv)
+    found = re.search(rf"__handle_option={key}, .*\n.*ret=0, out=(\d+)", done.stdout + done.stderr)
+    assert found
+    return int(found[1])
+
+
+@pytest.mark.parametrize(
+    ("lines", "space_mib", "once_mib"),
+    [
+        ("size=64m\nfilesize=1m\nnrfiles=4", 4, 4),
+        ("size=2m\nfilesize=1m\nnrfiles=4", 4, 2),
+        ("size=64m\nfilesize=1m\nfilename=a:b", 2, 2),
+        ("filesize=1m\nnrfiles=4\nnumjobs=2", 8, 8),
+        ("size=1m\nfilesize=2m", 2, 1),
+    ],
+)
+def test_a_pass_is_over_the_files_that_fio_makes(
+    tmp_path: Path, lines: str, space_mib: int, once_mib: int
+) -> None:
+    """``size`` beside ``filesize`` is what a job transfers, and at most its files."""
+    parameters = {"file": "x.fio", "file_text": f"[j]\nrw=write\nbs=64k\n{lines}\n"}
+    work = parsed(WorkloadSpec(name="w", tool="fio", parameters=parameters))
+    made = commands_of(work, tmp_path)
+    for argv in (*made.prepare, made.run):
+        fio(argv, tmp_path)
+    assert work.space_bytes() == sum(each.stat().st_size for each in (tmp_path / "data").iterdir())
+    assert work.space_bytes() == space_mib << 20
+    reading = reading_of(work, made, tmp_path)
+    assert reading.written_bytes == work.parameters.jobs[0].bytes == once_mib << 20
+    assert reading.passes == 1
 
 
 @pytest.mark.parametrize(
@@ -117,8 +178,7 @@ def test_job_files_run_and_have_every_figure(name: str, tmp_path: Path) -> None:
     made = commands_of(work, tmp_path)
     for argv in (*made.prepare, made.run):
         fio(argv, tmp_path)
-    files = {"fio.json": (tmp_path / "scratch" / "fio.json").read_text()}
-    reading = work.read(ToolOutput(stdout="", stderr="", files=files, duration_s=1))
+    reading = reading_of(work, made, tmp_path)
     assert {name: reading.metrics[name] for name in work.headline() if not reading.metrics[name]} == {}
     assert set(reading.metrics) == {metric.name for metric in work.metrics()}
     used = sum(each.stat().st_size for each in (tmp_path / "data").iterdir())

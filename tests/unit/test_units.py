@@ -65,6 +65,8 @@ def test_any_number_of_bytes_is_read_back(size_bytes: int) -> None:
         ("1h30m", 5400),
         ("700ms", 0.7),
         ("250us", 0.00025),
+        ("1m500msec", 60.5),
+        ("20USEC", 0.00002),
         ("1d", 86400),
     ],
 )

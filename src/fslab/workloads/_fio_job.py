@@ -41,6 +41,7 @@ from fslab.workloads._fio_output import (
     sync_count,
 )
 from fslab.workloads._fio_parameters import FioParameters
+from fslab.workloads._fio_places import one_file
 
 # Where it finds a file fio-dump-status, it writes figures so far, as if they were its report (fio, helper_thread.c).
 FIO = Tool(program="fio", package="fio", own_temporary=True)
@@ -129,10 +130,9 @@ class FioJob(Workload[FioParameters]):
         """Return the need for direct I/O in use, for fallocate if fio has no fallback, and for its largest file."""
         # native falls back to no preallocation, and posix to writing: fio(1), "fallocate".
         kept = {Ability.FALLOCATE} if parameters.fallocate == "keep" else set()
-        files = int(parameters.others.get("nrfiles", "1"))
         return Needs(
             abilities=parameters.one.abilities | kept,
-            largest_file_bytes=parse_size(parameters.size) // max(files, 1),
+            largest_file_bytes=one_file(parameters.options),
         )
 
     def why_files(self, parameters: FioParameters) -> str | None:
@@ -192,7 +192,8 @@ class FioJob(Workload[FioParameters]):
         if parameters.runtime is not None:
             return 0.0
         options = parameters.options
-        moved_bytes = parameters.numjobs * _fio_time.moved_bytes(options, parse_size(parameters.size))
+        once = parameters.one.bytes // parameters.numjobs
+        moved_bytes = parameters.numjobs * _fio_time.moved_bytes(options, once)
         requests = moved_bytes / _fio_time.block_bytes(options)
         seeks = parameters.rw.startswith("rand") and (parameters.direct or not parameters.writes)
         every = parameters.fsync or parameters.fdatasync

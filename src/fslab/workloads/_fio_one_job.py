@@ -9,7 +9,7 @@ from fslab.workloads import _fio_time
 from fslab.workloads._fio_option_conflicts import NAME
 from fslab.workloads._fio_options import directions, read_share, writes_through, writes_zeros
 from fslab.workloads._fio_phases import Start, start_of
-from fslab.workloads._fio_places import file_names, number
+from fslab.workloads._fio_places import file_names, number, one_pass
 from fslab.workloads._fio_requests import DEFAULT_REQUEST_BYTES, LARGEST_OF, largest_request
 
 
@@ -126,11 +126,7 @@ class OneJob:
     @property
     def bytes(self) -> int:
         """How much its processes transfer in one pass over their files."""
-        one = self.options.get("size")
-        if one is None:
-            files = (self.options.get("filesize") or "").rpartition("-")[2]
-            return parse_size(files) * self.number("nrfiles", 1) * self.number("numjobs", 1)
-        return parse_size(one) * self.number("numjobs", 1)
+        return one_pass(self.options) * self.number("numjobs", 1)
 
     @property
     def memory_bytes(self) -> int:

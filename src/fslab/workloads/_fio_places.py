@@ -37,9 +37,8 @@ def all_files(jobs: Iterable[tuple[str, Options]]) -> FileSet:
 
 
 def _files(name: str, options: Options) -> Iterable[tuple[tuple[str, ...], FileSet]]:
-    processes, written = number(options, "numjobs", 1), options.get("filename")
-    names = written.split(":") if written else []
-    count = len(names) or max(number(options, "nrfiles", 1), 1)
+    processes, names = number(options, "numjobs", 1), _names(options)
+    count = _count(options)
     size = _size_of_one(options, count)
     size *= (
         2 if number(options, "file_append", 0) else 1
@@ -59,6 +58,16 @@ def _files(name: str, options: Options) -> Iterable[tuple[tuple[str, ...], FileS
     steps = step * processes * (processes - 1) // 2
     total = count * (processes * (size + offset) + steps)
     return [((own.name, ""), FileSet(count=count * processes, bytes=total))]
+
+
+def _names(options: Options) -> list[str]:
+    written = options.get("filename")
+    return written.split(":") if written else []
+
+
+def _count(options: Options) -> int:
+    """Return the number of files of one process."""
+    return len(_names(options)) or max(number(options, "nrfiles", 1), 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,10 +92,19 @@ def _size_of_one(options: Options, files: int) -> int:
 
 def one_file(options: Options) -> int:
     """Return the size of one file of a job whose files share ``size``; of a range of sizes the largest."""
-    names = options.get("filename")
-    count = names.count(":") + 1 if names else max(number(options, "nrfiles", 1), 1)
     written = options.get("filesize")
-    return parse_size(written.rpartition("-")[2]) if written else size_in_bytes(options.get("size")) // count
+    return (
+        parse_size(written.rpartition("-")[2])
+        if written
+        else size_in_bytes(options.get("size")) // _count(options)
+    )
+
+
+def one_pass(options: Options) -> int:
+    """Return how much one process transfers in one pass over its files: ``size``, and at most all of them."""
+    size, each = options.get("size"), options.get("filesize")
+    files = _count(options) * _size_of_one(options, 1) if each else None
+    return min(found for found in (files, parse_size(size) if size else None) if found is not None)
 
 
 def file_names(name: str, options: Options) -> frozenset[str]:

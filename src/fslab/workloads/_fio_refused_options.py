@@ -23,7 +23,7 @@ _TIME = re.compile(r"\d+(?:us|usec|ms|msec|[smhd])?", re.IGNORECASE)
 _TIMES = frozenset(
     {
         "latency_target", "latency_window", "max_latency", "ramp_time", "runtime", "startdelay",
-        "steadystate_duration", "steadystate_ramp_time", "thinktime", "thinktime_iotime",
+        "steadystate_duration", "steadystate_ramp_time", "thinktime", "thinktime_iotime", "thinktime_spin",
     }
 )  # fmt: skip
 _WITH_POINT = frozenset(
