@@ -188,6 +188,13 @@ def test_each_mistake_has_its_message(change: tuple[str, str], expected: str) ->
     assert expected in mistakes(changed(change))
 
 
+def test_a_mistake_in_a_medium_of_a_stack_is_told_once() -> None:
+    found = mistakes(changed(("medium: fast", "medium: {type: ram, sector_size: 1}")))
+    assert [text for text in found if ".medium" in text] == [
+        "6: stacks.fs.medium.sector_size: 1 is not one of 512, 4096"
+    ]
+
+
 @pytest.mark.parametrize(
     ("filesystem", "size", "fill", "expected"),
     [

@@ -105,7 +105,7 @@ class _StackCheck:
 
     def _references(self, key: str, names: Sequence[str], kind: str) -> None:
         # The name of an entry that could not be read is known too: the mistake in that entry is already noted.
-        known = {*self.root.at((kind,)).fields, *(self.draft.media if kind == "media" else ())}
+        known = {*self.root.at((kind,)).fields, *(self.draft.medium_nodes if kind == "media" else ())}
         for number, name in enumerate(names):
             if name not in known:
                 what = {"media": "medium", "workloads": "workload"}[kind]

@@ -32,8 +32,8 @@ MOST_EXTENDED = 50
 class Draft:
     """The readable part of a study: the valid values by key, and the entries that are complete enough to check.
 
-    ``stack_nodes`` are the stacks with misspelt keys corrected. ``medium_nodes``: also those written in a stack.
-    ``workload_nodes`` are the workloads, merged with those that they extend.
+    ``stack_nodes`` are the stacks with misspelt keys corrected. ``medium_nodes``: also those written in a stack, and
+    those with mistakes. ``workload_nodes`` are the workloads, merged with those that they extend.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -87,6 +87,7 @@ def _entries(node: Node, what: str, read: Callable[[Node, str], None], mistakes:
 
 
 def _medium(draft: Draft, mistakes: Mistakes, node: Node, name: str) -> None:
+    draft.medium_nodes[name] = node
     own = set(keys_of(StudyMedium, described=True))
     entry = options.entry_of(MEDIA, "type", node, mistakes)
     fields = options.fields_for(node, own, entry.Options if entry else None, mistakes)
@@ -95,7 +96,6 @@ def _medium(draft: Draft, mistakes: Mistakes, node: Node, name: str) -> None:
     if entry is None or "type" not in values:
         return
     if options.check_points(entry.parse_options, axes, mistakes, node):
-        draft.medium_nodes[name] = node
         draft.media[name] = StudyMedium(**values, options=options.scalars(axes))
 
 
