@@ -381,6 +381,22 @@ def test_each_reason_of_a_failure_has_its_note_and_equal_ones_share_one() -> Non
     assert [note.message for note in report((*first, *second), trials).notes] == [errors[0], errors[2]]
 
 
+def test_stacks_whose_options_are_not_in_effect_have_a_note_each() -> None:
+    options = ({"dax=always": "dax=never"}, {"compress=zstd:99": "compress=zstd:15"})
+    trials = [
+        trial(cell, number, {IOPS: 10}, validity=(
+            ValidityWarning(
+                kind="options_not_in_effect", severity=Severity.WARNING, message=str(each),
+                data={"options": each},
+            ),
+        ))
+        for cell, each in zip(cells((EXT4, XFS), RANDOM), options, strict=True)
+        for number in range(2)
+    ]  # fmt: skip
+    found = report(cells((EXT4, XFS), RANDOM), trials).notes
+    assert [(note.message, note.trials) for note in found] == [(str(each), 2) for each in options]
+
+
 def test_summary_has_the_range_of_five_as_interval(quick: Report) -> None:
     summary = quick.rows[0].summaries[0]
     assert summary.interval is not None

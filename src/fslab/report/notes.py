@@ -1,7 +1,7 @@
 """Collects why trials have warnings, are not compared or are missing: a numbered note per reason, with its places.
 
-Warnings of one kind share a note for all workloads and stacks. Failures of a stack share a note if their status and
-their reason are the same, but for its numbers.
+Warnings of one kind share a note for all workloads and stacks, but for options that are not in effect. Failures of a
+stack share a note if their status and their reason are the same, but for its numbers.
 """
 
 import re
@@ -94,7 +94,9 @@ def _reasons(trial: TrialRecord, stack: str, metric: str) -> Iterator[tuple[Key,
 
 def _reason_of(warning: ValidityWarning) -> tuple[Key, Note]:
     severity = warning.severity.value
-    return (severity, warning.kind), _note(severity, warning.kind, warning.message, warning.hint)
+    return (severity, warning.kind, str(warning.data.get("options", ""))), _note(
+        severity, warning.kind, warning.message, warning.hint
+    )
 
 
 def _note(severity: str, kind: str, message: str, hint: str | None = None) -> Note:
