@@ -22,6 +22,8 @@ from tests.limits import wait_for
 from tests.root.conftest import FSLAB
 
 from fslab.api.crash import run_request
+from fslab.campaign import journal
+from fslab.campaign.cleanup import clean_all
 from fslab.crash import bounded_sequences, examine
 from fslab.crash.findings import Kind
 from fslab.crash.sequences import Sequences
@@ -350,6 +352,52 @@ def test_after_a_signal_the_file_system_under_test_is_mounted_again(
         run_request(tmp_path / "request")
     assert unmounted == [True]
     assert mounts.at(directory.parent) is not None
+
+
+@pytest.mark.parametrize(
+    "asked", [{"do": "test"}, {"do": "recover"}, {"do": "fault", "fault": "flush-error"}], ids=str
+)
+def test_after_sigkill_clean_mounts_the_file_system_under_test_again(
+    virtual: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, str]
+) -> None:
+    """The file system of a user stayed unmounted, and nothing knew that it had been mounted."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    directory = virtual("ext4", "--log", str(tmp_path / "fslab-disk.log"), "--log-data", options="noatime")
+    before = mounts.at(directory.parent)
+    (tmp_path / "request").write_text(json.dumps({**asked, "directory": str(directory / "new")}))
+    run = proc.run
+
+    def killed(argv: list[str], **how: Any) -> proc.Completed:
+        done = run(argv, **how)
+        if argv[0] == "umount":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done
+
+    child = os.fork()
+    if child == 0:
+        monkeypatch.setattr(proc, "run", killed)
+        try:
+            run_request(tmp_path / "request")
+        finally:
+            os._exit(1)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    assert mounts.at(directory.parent) is None
+    directory.parent.rmdir()
+    done, failures = clean_all()
+    assert "mount " in str(failures[0].hint)
+    assert mounts.at(directory.parent) is None
+    directory.parent.mkdir()
+    done, failures = clean_all()
+    assert ([entry.kind for _, entry in done if entry.kind != "tree"], failures) == (["mounted"], [])
+    after = mounts.at(directory.parent)
+    assert before
+    assert after
+    assert (before.source, before.options, before.filesystem) == (
+        after.source,
+        after.options,
+        after.filesystem,
+    )
+    assert not list(journal.leftover())
 
 
 def test_a_disk_that_ignores_flushes_is_found(crash: Any) -> None:

@@ -1,6 +1,8 @@
 """Tests crash states and faults of a directory on a virtual disk, and replays single crash states."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -9,6 +11,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from fslab import applications, texts
+from fslab.campaign.journal import CampaignJournal
+from fslab.campaign.trial_loop import new_id
 from fslab.crash import bounded_sequences, examine, judge, kept_recordings, recording, recovery, states, trial
 from fslab.crash.application_runs import Runs
 from fslab.crash.findings import Finding
@@ -21,6 +25,7 @@ from fslab.errors import StoreError, UsageError
 from fslab.faults import REGISTRY as FAULTS
 from fslab.faults import struck_files
 from fslab.faults import trial as fault_trial
+from fslab.storage import mounted_again
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import mounts, path_owners, paths, tools
 from fslab.system.mountinfo import Mount
@@ -48,7 +53,7 @@ def crash_test(request: CrashRequest) -> dict[str, Any]:
         recorded = recording.record(directory, source, made.path, request.threads)
         tested = _tested(directory, mount, recorded.base)
         keep = request.recordings or paths.recordings()
-        with Teardown() as undo:
+        with _journaled(mount), Teardown() as undo:
             recording.put_away(mount, tested, undo)
             images = examine.private(made.path, trial.IMAGES, undo, uses=keep)
             tally = trial.tally_of(recorded, tested, source, request, images)
@@ -65,7 +70,8 @@ def crash_recovery(request: RecoveryRequest) -> dict[str, Any]:
     recording.disk_of(request.directory)
     directory, mount = _ground(request.directory)
     tested = _tested(directory, mount, Path(mount.source))
-    return recovery.measure(directory, mount.source, tested, request)
+    with _journaled(mount):
+        return recovery.measure(directory, mount.source, tested, request)
 
 
 def fault_test(request: FaultRequest) -> dict[str, Any]:
@@ -87,7 +93,8 @@ def fault_test(request: FaultRequest) -> dict[str, Any]:
         seed=request.seed,
         scratch=request.scratch,
     )
-    return fault_trial.measure(struck, fault)
+    with _journaled(mount):
+        return fault_trial.measure(struck, fault)
 
 
 def run_request(path: Path) -> dict[str, Any]:
@@ -126,6 +133,22 @@ def _ground(directory: Path) -> tuple[Path, Mount]:
     mount = mounts.containing(directory)
     examine.check_known(REGISTRY.get(mount.filesystem))
     return directory.resolve(), mount
+
+
+@contextmanager
+def _journaled(mount: Mount) -> Iterator[None]:
+    """Have the journal tell that a file system that is unmounted meanwhile was mounted: after SIGKILL, ``fslab clean``
+    mounts it again. One of a campaign is in the campaign's journal."""
+    if mount.target.is_relative_to(paths.runtime()):
+        yield
+        return
+    with CampaignJournal(new_id()) as journal:
+        entry = journal.will_create(mounted_again.KIND, mounted_again.target_of(mount), [mount.source])
+        try:
+            yield
+        finally:
+            if mounts.at(mount.target) is not None:
+                journal.undone(entry)
 
 
 def _tested(directory: Path, mount: Mount, image: Path) -> examine.Subject:

@@ -14,7 +14,7 @@ from pathlib import Path
 from fslab.campaign.journal import CampaignJournal, JournalEntry, leftover
 from fslab.errors import BusyError, FslabError, UnsafeError
 from fslab.machine import tuning
-from fslab.storage import pool, signatures
+from fslab.storage import mounted_again, pool, signatures
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
 from fslab.system import (
@@ -164,6 +164,8 @@ def _check_ours(campaign: str, entry: JournalEntry) -> None:
         ours = tuning.is_timer(entry.target)
     elif entry.kind in _LAYOUTS:
         ours = entry.target == volume_name(campaign)
+    elif entry.kind == mounted_again.KIND:
+        ours = mounted_again.parse(entry.target) is not None
     elif entry.kind == signatures.KIND:
         ours = entry.target.partition(" ")[0] == volume_name(campaign)
     else:
@@ -243,7 +245,7 @@ _LAYOUTS: Mapping[str, Callable[[str, Sequence[Path]], None]] = {
     layout.undo_kind: layout.undo for _, layout in LAYOUTS if layout.undo_kind is not None
 }
 _PATHS = frozenset({"mount", "loop", "image", "directory", "tree", "disk"})
-_ON_DEVICES = {**_LAYOUTS, signatures.KIND: signatures.wipe}
+_ON_DEVICES = {**_LAYOUTS, signatures.KIND: signatures.wipe, mounted_again.KIND: mounted_again.again}
 UNDO: Mapping[str, Callable[[str], None]] = {
     "mount": _unmount,
     "loop": _detach,
