@@ -162,6 +162,45 @@ class TestGate:
         )
         assert self.counts(regression_gate.judge(compared(good, b), slower=None, different=True)) == (1, 1, 1)
 
+    def test_a_cell_that_b_lacks_is_no_pass(self) -> None:
+        both, gone = cell(workload="both"), cell(workload="gone")
+        a = [*trials(both, around(100)), *trials(gone, around(100))]
+        same, half = (trials(both, around(middle), "b") for middle in (100, 50))
+        for limits in ({"slower": 0.06, "different": False}, {"slower": None, "different": True}):
+            verdict = regression_gate.judge(compared(a, same), **limits)
+            assert verdict.answer is regression_gate.GateAnswer.UNSURE
+            assert regression_gate.gate_words(verdict) == "UNSURE: 0 of 1 figures; B lacks 1 cell of A"
+            assert "gone on ext4" in regression_gate.unsure_words(verdict)
+            assert (
+                regression_gate.judge(compared(same, a), **limits).answer is regression_gate.GateAnswer.CLEAR
+            )
+        worse = regression_gate.judge(compared(a, half), slower=0.06, different=False)
+        assert regression_gate.gate_words(worse) == (
+            "FAILED: 1 of 1 figures are slower by 6.0 % or more; B lacks 1 cell of A"
+        )
+
+    def test_no_trials_are_asked_for_where_they_give_no_ratio(self) -> None:
+        one, other = cell(workload="one"), cell(workload="other")
+        stopped = compared(trials(one, around(100)), trials(one, [0.0] * 5, "b"))
+        verdict = regression_gate.judge(stopped, slower=0.05, different=False)
+        told = "1 without a ratio: a side has no usable value, or a value is 0"
+        assert regression_gate.gate_words(verdict) == f"UNSURE: 1 of 1 figures; {told}"
+        a = [*trials(one, around(100)), *trials(other, around(100)[:2])]
+        b = [*trials(one, [0.0] * 5, "b"), *trials(other, around(100)[:2], "b")]
+        verdict = regression_gate.judge(compared(a, b), slower=0.05, different=False)
+        assert regression_gate.gate_words(verdict) == (
+            f"UNSURE: 2 of 2 figures; about 3 trials each are needed; {told}"
+        )
+
+    def test_what_is_measured_at_the_limit_needs_the_trials_that_show_a_difference(self) -> None:
+        figures = [100 * (1 + 0.1 * by) for by in (-1, -0.6, -0.2, 0.2, 0.6, 1)]
+        one = cell(workload="near")
+        found = compared(trials(one, figures), trials(one, [0.95 * each for each in figures], "b"))
+        (line,) = found.lines
+        assert line.answer.further
+        verdict = regression_gate.judge(found, slower=0.05, different=False)
+        assert verdict.needed == 6 + line.answer.further
+
     def test_what_holds_only_if_trials_are_independent_fails_no_build(self) -> None:
         one = cell(workload="near")
         figures = [100 * (1 + 0.03 * by) for by in (-1, -0.6, -0.2, 0.2, 0.6, 1)]

@@ -3,7 +3,7 @@
 A gate with false alarms is switched off, and a gate that misses regressions is worse than none. So each line has one of
 three answers. *fails*: the change is significant and measured to be at least as large as the limit, or the trials fail
 in B but not in A. *clear*: a change as large as the limit is ruled out. *unsure*: neither; this is reported too. What
-holds only if trials are independent is unsure.
+holds only if trials are independent is unsure, and so is a comparison whose B lacks a cell of A.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from fslab.answers.model import INDEPENDENCE_LEAST, Answer, Verdict
 from fslab.answers.ratio import size_until
 from fslab.answers.verdict_words import percent
 from fslab.stopping_settings import MARGIN
-from fslab.units import Direction, first_of
+from fslab.units import Direction, counted, first_of
 
 
 class GateAnswer(StrEnum):
@@ -32,8 +32,8 @@ class GateVerdict:
     """The gate's answers for a comparison, by line.
 
     ``limit``: of a slowdown, as a fraction; None: any difference fails. ``margin``: the difference that is ruled out
-    where any fails. ``needed``: about how many trials each side needs, so that the unsure lines are decided; None if
-    unknown.
+    where any fails. ``needed``: about how many trials each side needs, so that the unsure lines that have a ratio are
+    decided; None if unknown. ``absent``: cells of A that B lacks.
     """
 
     fails: tuple[ComparisonLine, ...]
@@ -42,6 +42,7 @@ class GateVerdict:
     limit: float | None
     margin: float
     needed: int | None
+    absent: tuple[str, ...]
 
     @property
     def total(self) -> int:
@@ -53,7 +54,7 @@ class GateVerdict:
         """The most severe answer."""
         if self.fails:
             return GateAnswer.FAILS
-        return GateAnswer.UNSURE if self.unsure else GateAnswer.CLEAR
+        return GateAnswer.UNSURE if self.unsure or self.absent else GateAnswer.CLEAR
 
     def as_document(self) -> dict[str, object]:
         document: dict[str, object] = {
@@ -62,7 +63,12 @@ class GateVerdict:
             ]
             for answer, lines in zip(GateAnswer, (self.fails, self.clear, self.unsure), strict=True)
         }
-        return {"answer": self.answer.value, **document, "trials_needed": self.needed}
+        return {
+            "answer": self.answer.value,
+            **document,
+            "absent": list(self.absent),
+            "trials_needed": self.needed,
+        }
 
 
 def judge(found: CampaignComparison, *, slower: float | None, different: bool) -> GateVerdict:
@@ -89,6 +95,7 @@ def judge(found: CampaignComparison, *, slower: float | None, different: bool) -
         limit=None if different else slower,
         margin=max((line.answer.margin for line in found.lines), default=MARGIN),
         needed=_needed(unsure, None if different else slower),
+        absent=found.only_a,
     )
 
 
@@ -140,10 +147,16 @@ def _different(line: ComparisonLine) -> GateAnswer:
 
 
 def _needed(unsure: Sequence[ComparisonLine], limit: float | None) -> int | None:
-    """Return about how many trials each side needs, so that every unsure line is decided; None if this is unknown."""
-    totals = [_enough(each, limit) for each in unsure]
+    """Return about how many trials each side needs, so that every unsure line with values is decided; None if this is
+    unknown."""
+    totals = [_enough(each, limit) for each in unsure if not _has_no_ratio(each)]
     known = [each for each in totals if each is not None]
     return max(known) if known and len(known) == len(totals) else None
+
+
+def _has_no_ratio(line: ComparisonLine) -> bool:
+    """Return whether more trials cannot help: a side has no value, or a value is 0."""
+    return line.answer.verdict in {Verdict.MISSING, Verdict.NO_RATIO}
 
 
 def _enough(line: ComparisonLine, limit: float | None) -> int | None:
@@ -153,22 +166,23 @@ def _enough(line: ComparisonLine, limit: float | None) -> int | None:
     unproven = answer.winner == answer.under and not _is_firm(answer)
     if answer.holds and answer.fragile:
         return INDEPENDENCE_LEAST
+    further = min(answer.n) + answer.further if answer.further else None
     if limit is None or unproven or answer.interval is None:
-        return min(answer.n) + answer.further if answer.further else None
-    return size_until(answer, 1 + limit if line.better is Direction.LOWER else 1 - limit)
+        return further
+    return size_until(answer, 1 + limit if line.better is Direction.LOWER else 1 - limit) or further
 
 
 def gate_words(verdict: GateVerdict) -> str:
     """Return the answer in one line: ``UNSURE: 6 of 6 figures; about 40 trials each are needed``."""
     total = verdict.total
-    few = f"; {len(verdict.unsure)} unsure" if verdict.unsure else ""
+    unsure = [f"{len(verdict.unsure)} unsure"] if verdict.unsure else []
+    few = "".join(f"; {each}" for each in [*unsure, *_absent(verdict)])
     match verdict.answer:
         case GateAnswer.FAILS:
             return f"FAILED: {len(verdict.fails)} of {total} figures {_failing(verdict)}{few}"
         case GateAnswer.CLEAR:
             return f"PASSED: {total} of {total} figures; {_clear_words(verdict)}"
-    told = f"UNSURE: {len(verdict.unsure)} of {total} figures"
-    return told + (f"; {remedy(verdict)}" if verdict.needed else "")
+    return f"UNSURE: {len(verdict.unsure)} of {total} figures; {remedy(verdict)}"
 
 
 def _clear_words(verdict: GateVerdict) -> str:
@@ -182,10 +196,20 @@ def _clear_words(verdict: GateVerdict) -> str:
 
 
 def remedy(verdict: GateVerdict) -> str:
-    """Return what makes an unsure comparison sure."""
-    if verdict.needed is None:
-        return "more trials narrow the intervals"
-    return f"about {verdict.needed} {verdict.unsure[0].sampled} each are needed"
+    """Return what makes an unsure comparison sure, or why more trials do not."""
+    without = sum(map(_has_no_ratio, verdict.unsure))
+    told = []
+    if verdict.needed is not None:
+        told.append(f"about {verdict.needed} {verdict.unsure[0].sampled} each are needed")
+    elif without < len(verdict.unsure):
+        told.append("more trials narrow the intervals")
+    if without:
+        told.append(f"{without} without a ratio: a side has no usable value, or a value is 0")
+    return "; ".join([*told, *_absent(verdict)])
+
+
+def _absent(verdict: GateVerdict) -> list[str]:
+    return [f"B lacks {counted(len(verdict.absent), 'cell')} of A"] if verdict.absent else []
 
 
 def failed_words(verdict: GateVerdict) -> str:
@@ -204,5 +228,6 @@ def _failing(verdict: GateVerdict) -> str:
 def unsure_words(verdict: GateVerdict) -> str:
     """Return which comparisons are unsure, in words."""
     what = "a difference" if verdict.limit is None else f"a slowdown of {percent(verdict.limit)}"
-    some = first_of([f"{line.workload} on {line.stack} ({line.metric})" for line in verdict.unsure], 4)
+    figures = [f"{line.workload} on {line.stack} ({line.metric})" for line in verdict.unsure]
+    some = first_of([*figures, *verdict.absent], 4)
     return f"not decided for {some}: {what} is neither shown nor ruled out"

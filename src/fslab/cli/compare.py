@@ -89,9 +89,8 @@ def compare(
 
     For continuous integration: --fail-if-slower 5% fails if a slowdown is significant among all comparisons and
     measured to be 5 % or more, or if a cell that worked in A fails in B. If trials are too few or too noisy to rule
-    out 5 %, it is unsure, which has an exit code of its own. The first line says FAILED, UNSURE or PASSED, and why.
-    --fail-if-different is unsure where neither a difference nor a tie within
-    10 % is shown.
+    out 5 %, or B lacks a cell of A, it is unsure, which has an exit code of its own. The first line says FAILED,
+    UNSURE or PASSED, and why. --fail-if-different is unsure where neither a difference nor a tie within 10 % is shown.
 
     Parameters:
         a [A]: A campaign (id, its beginning, name, 'last', 'last~1'), or a JSON file of fslab export; or several,
@@ -156,5 +155,5 @@ def _exit(judged: GateVerdict, *, unsure_ok: bool) -> None:
 
     if judged.fails:
         raise RegressionError(regression_gate.failed_words(judged))
-    if judged.unsure and not unsure_ok:
+    if judged.answer is regression_gate.GateAnswer.UNSURE and not unsure_ok:
         raise InconclusiveError(regression_gate.unsure_words(judged), hint=regression_gate.remedy(judged))
