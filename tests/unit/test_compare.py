@@ -208,6 +208,12 @@ medians of the usable trials (± half their range, if the terminal is wide
     )
 
 
+def test_long_names_of_stacks_do_not_hide_what_b_is() -> None:
+    name = "ext4 noatime,nodiratime,lazytime,commit=60,data=writeback"
+    said = shown(compared(trials(cell(name), around(1000)), trials(cell(name), around(880), "b")))
+    assert f"  {name}\n      1k IOPS  880 IOPS  0.88 (0.85–0.91)  12 % slower\n" in said
+
+
 def test_a_ratio_far_from_the_quotient_of_the_medians_is_explained() -> None:
     """The quotients of the blocks, 1.2, 1.3, 2.19, 2.22 and 2.25, have the geometric mean 1.76, but the median 2.19."""
     one, other = cell(), cell("xfs")

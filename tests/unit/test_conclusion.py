@@ -301,8 +301,19 @@ def test_a_study_with_claims_ends_with_them() -> None:
     claim = EvaluatedClaim(id="1", says="XFS first", that=("xfs > ext4",), measured=answer)
     lines = printed(show, found, conclude(found, [claim]), width=80).splitlines()
     assert lines[-1] == "Claims: tested 1 of 1: replicated 1."
-    assert any(line.endswith("fslab claims ID") for line in lines)
+    for command in ("results", "explain", "claims"):  # each can be copied from one line
+        assert sum(f"fslab {command} {found.campaign}" in line for line in lines) == 1
     assert conclude(found).claims is None
+
+
+def test_the_table_cuts_no_word_of_a_stack_s_name() -> None:
+    options = [f"noatime,data=writeback,commit={number}" for number in range(10, 15)]
+    stacks = [StackSpec(name=f"plain {option}", medium=MEDIUM, filesystem="ext4") for option in options]
+    planned = cells(stacks, WorkloadSpec(name="random-writes-4k", tool="sync"))
+    text = told(report(planned, measured(planned, {"ext4": 1.0}, noise=0.3, metrics=(IOPS, LATENCY))), 80)
+    assert "how much" in text
+    assert any(option in text for option in options)
+    assert max(map(cell_len, text.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

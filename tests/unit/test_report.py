@@ -193,6 +193,24 @@ def test_where_no_trial_is_sound_no_median_is_spoken_of() -> None:
     assert "median" not in said
 
 
+def test_a_label_too_long_for_a_line_continues_indented() -> None:
+    """At the margin, its other lines would look like the name of another stack."""
+    options = ("defaults", "noatime,nodiratime,lazytime")
+    stacks = [
+        StackSpec(
+            name=f"small {mkfs} {mount}", medium=MEDIUM, filesystem="ext4", mkfs_options=mkfs, mount_options=mount
+        )
+        for mkfs in ("-b 1024 -O ^has_journal", "-b 4096")
+        for mount in options
+    ]  # fmt: skip
+    planned = cells(stacks, RANDOM)
+    said = shown(
+        report(planned, [item for cell in planned for item in five(cell, {IOPS: 1e5})]), 56
+    ).splitlines()
+    assert f"    {options[1]}" in said
+    assert not any(line.startswith("noatime") for line in said)
+
+
 def test_many_variants_stand_down_and_show_ties_and_unlabelled_options() -> None:
     options = ("defaults", "noatime,data=journal", "noatime,data=writeback,barrier=0")
     stacks = [

@@ -22,6 +22,10 @@ from fslab.report.terminal_width import wrapped
 from fslab.units import Direction, Unit, counted, first_of, format_value, ratio_text
 
 MOST_NAMED = 3
+VERDICT = 20  # least width of the column of verdicts, where they fold
+
+
+_BELOW = "    "
 
 
 def show(found: CampaignComparison, console: Console) -> None:
@@ -62,10 +66,20 @@ def _tables(found: CampaignComparison, width: int) -> Iterator[RenderableType]:
     if sum(widths) + 2 * len(widths) > width:  # omit the spreads; if that is not enough, verdicts fold
         rows = {name: [_fields(line, spread=False) for line in lines] for name, lines in by_heading.items()}
         widths = _widths([header, *(row for each in rows.values() for row in each)])
+    if (
+        tall := sum(widths[:-1]) + 2 * len(header) + min(widths[-1], VERDICT) > width
+    ):  # each stack on a line above its figures
+        widths[0] = len(_BELOW)
     yield _table([header], widths, style="dim")
     for name, lines in by_heading.items():
         yield Text(name, style="bold")
-        yield _table(rows[name], widths, styles=[_style(line) for line in lines])
+        styles = [_style(line) for line in lines]
+        if not tall:
+            yield _table(rows[name], widths, styles=styles)
+            continue
+        for (stack, *fields), style in zip(rows[name], styles, strict=True):
+            yield wrapped(stack, width)
+            yield _table([(_BELOW, *fields)], widths, styles=[style])
 
 
 def _fields(line: ComparisonLine, *, spread: bool) -> tuple[str, ...]:

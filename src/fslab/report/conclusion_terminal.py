@@ -22,18 +22,22 @@ from fslab.report.row_words import (
     slices_words,
     trials_words,
 )
-from fslab.report.terminal_width import NARROWEST, joined, with_hint, wrapped
+from fslab.report.terminal_width import NARROWEST, joined, lines_of, with_hint, wrapped
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit, first_of, format_size, format_value, ratio_text
 
 SCREEN = 22  # lines; a usual terminal has 24, of which the prompt and what was said before take two
 WIDEST = 110
+COLUMNS = 4  # of the table
 TABLE_FROM = 72  # columns; on a narrower terminal, each metric is a sentence
 MANY = 12  # metrics there; if there are more, those with the same best stacks share a line
 MOST_LINES = 3  # of those
 TRUST_LINES = 3
 NAMED = 3
 BEST_NAMED = 3  # of the stacks that may be the best
+MARGIN_LEAST = (
+    12  # columns of the last column, which gives its room to words of names that a line end would cut
+)
 SIGN = {
     StandingCertainty.BEST: "★",
     StandingCertainty.ALIKE: "≈",
@@ -43,6 +47,8 @@ SIGN = {
     StandingCertainty.SINGLE: " ",
 }
 STYLE = {StandingCertainty.BEST: "bold green", StandingCertainty.ALIKE: "green"}
+
+_FIRM = "\N{NO-BREAK SPACE}"
 
 
 def show(report: Report, conclusion: Conclusion, console: Console) -> None:
@@ -57,7 +63,7 @@ def parts(report: Report, conclusion: Conclusion, console: Console) -> Iterator[
     head = wrapped(_about(report), width, style="dim")
     legend = [wrapped(_legend(report, standings), width, style="dim")] if standings else []
     verdict = [
-        wrapped(_more(report, conclusion), width, style="dim"),
+        Text("\n".join(lines_of(_more(report, conclusion), width)).replace(_FIRM, " "), style="dim"),
         Text(""),
         wrapped(conclusion.sentence, width, style="" if conclusion.claims else "bold"),
         *(wrapped(line, width) for line in _to_do(report, conclusion)),
@@ -87,7 +93,10 @@ def _standings(
     standings: Sequence[Standing], width: int, console: Console, room: int
 ) -> Iterator[RenderableType]:
     """Yield the metrics, one by one if they have room on so many lines, otherwise together."""
-    if width >= TABLE_FROM and len(console.render_lines(table := _table(standings), pad=False)) <= room:
+    if (
+        width >= TABLE_FROM
+        and len(console.render_lines(table := _table(standings, width), pad=False)) <= room
+    ):
         yield table
     elif width >= TABLE_FROM or len(standings) > MANY:
         yield from _together(standings, width)
@@ -95,17 +104,23 @@ def _standings(
         yield from _sentences(standings, width)
 
 
-def _table(standings: Sequence[Standing]) -> Table:
+def _table(standings: Sequence[Standing], width: int) -> Table:
+    labels, values = [], []
+    longest = 0
+    for each in standings:
+        labels.append(_label(each, standings))
+        values.append(format_value(each.value, each.unit))
+        longest = max(longest, *map(len, _best(each).split()))
+    room = width - longest - max(map(len, labels)) - max(map(len, values)) - 2 * COLUMNS
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("workload", overflow="fold")
     table.add_column("best", overflow="fold")
     table.add_column("median", justify="right", no_wrap=True)
-    table.add_column("how much better", overflow="fold")
-    for each in standings:
+    table.add_column("how much better", overflow="fold", max_width=max(room, MARGIN_LEAST))
+    for each, label, value in zip(standings, labels, values, strict=True):
         named = f"{SIGN[each.certainty]} {_best(each)}"
         best = Text(named, style=STYLE.get(each.certainty, ""))
-        value = format_value(each.value, each.unit)
-        table.add_row(Text(_label(each, standings)), best, value, Text(_last_column(each)))
+        table.add_row(Text(label), best, value, Text(_last_column(each)))
     return table
 
 
@@ -225,10 +240,11 @@ def _about(report: Report) -> str:
 
 
 def _more(report: Report, conclusion: Conclusion) -> str:
-    """Return the commands that show more."""
-    notes = f" · --notes ({len(report.notes)})" if report.notes else ""
-    claims = " · fslab claims ID" if conclusion.claims else ""
-    return f"more: fslab results {report.campaign} --all{notes} · fslab explain ID{claims}"
+    """Return the commands that show more. A line does not end within a command."""
+    notes = [f"--notes ({len(report.notes)})"] if report.notes else []
+    claims = [f"fslab claims {report.campaign}"] if conclusion.claims else []
+    told = [f"fslab results {report.campaign} --all", *notes, f"fslab explain {report.campaign}", *claims]
+    return "more: " + " · ".join(each.replace(" ", _FIRM) for each in told)
 
 
 def _to_do(report: Report, conclusion: Conclusion) -> Iterator[str]:

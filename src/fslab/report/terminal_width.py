@@ -96,7 +96,7 @@ def tall_tables(report: Report, console: Console) -> Iterator[tuple[list[Row], l
         if width_of(together, console) <= console.width:
             yield rows, [together]
         else:
-            yield rows, [_alone(report.stacks, row) for row in rows]
+            yield rows, [_alone(report.stacks, row, console) for row in rows]
 
 
 def width_of(table: Table, console: Console) -> int:
@@ -118,25 +118,44 @@ def _beside(stacks: Sequence[StackColumn], rows: Sequence[Row]) -> Table:
     return table
 
 
-def _alone(stacks: Sequence[StackColumn], row: Row) -> Group:
-    """Return a heading and the table of one metric. Value, spread and note numbers have their own columns."""
+def _alone(stacks: Sequence[StackColumn], row: Row, console: Console) -> Group:
+    """Return a heading and the table of one metric. Value, spread and note numbers have their own columns.
+
+    Labels that are too long wrap, so that their other lines are indented further than a label.
+    """
+    named = _by_filesystem(stacks, [row])
+    labels = [label for _, label in named]
+    excess = width_of(_fields(row, named), console) - console.width
+    room = max(map(len, labels), default=0) - max(excess, 0)
+    return Group(
+        Text(f"{row.workload}, {cells.metric_label(row)}", style="bold"),
+        _fields(
+            row,
+            [(index, "\n".join(lines_of(label, max(room, NARROWEST)) or [""])) for index, label in named],
+        ),
+    )
+
+
+def _fields(row: Row, named: Sequence[tuple[int | None, str]]) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(overflow="fold")
     for _ in ("value", "spread"):
         table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold")
-    for index, label in _by_filesystem(stacks, [row]):
+    for index, label in named:
         table.add_row(Text(label), *(() if index is None else cells.three_fields(row, row.summaries[index])))
-    return Group(Text(f"{row.workload}, {cells.metric_label(row)}", style="bold"), table)
+    return table
 
 
-def _by_filesystem(stacks: Sequence[StackColumn], rows: Sequence[Row]) -> Iterator[tuple[int | None, str]]:
-    """Yield the index of a stack and its text, per line. Variants follow a heading, whose index is None."""
+def _by_filesystem(stacks: Sequence[StackColumn], rows: Sequence[Row]) -> list[tuple[int | None, str]]:
+    """Return the index of a stack and its text, per line. Variants follow a heading, whose index is None."""
     here = [index for index in range(len(stacks)) if any(row.summaries[index].planned for row in rows)]
+    named: list[tuple[int | None, str]] = []
     for first in dict.fromkeys(stacks[index].lines[0] for index in here):
         own = [index for index in here if stacks[index].lines[0] == first]
         if len(own) == 1:
-            yield own[0], stacks[own[0]].label
+            named.append((own[0], stacks[own[0]].label))
             continue
-        yield None, first
-        yield from ((index, f"  {' '.join(stacks[index].lines[1:])}") for index in own)
+        named.append((None, first))
+        named.extend((index, f"  {' '.join(stacks[index].lines[1:])}") for index in own)
+    return named
