@@ -168,6 +168,13 @@ def test_options_that_the_kernel_refuses_are_a_stored_failure(workspace: Workspa
     assert run(workspace, cell(stack={"mkfs_options": "-O no_such_feature"})).status_text == "failed:mkfs"
 
 
+def test_the_kernel_takes_the_options_that_fslab_takes_of_ext4(workspace: Workspace) -> None:
+    asked = "nojournal_checksum,nouid32,warn_on_error,no_mbcache,inlinecrypt"
+    record = run(workspace, cell(stack={"mount_options": asked}))
+    assert record.status is Status.OK
+    assert "options_not_in_effect" not in {warning.kind for warning in record.validity}
+
+
 @pytest.mark.parametrize(
     ("filesystem", "mkfs", "mount", "reason"),
     [

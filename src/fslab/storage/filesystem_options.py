@@ -5,7 +5,7 @@ Which options a file system has, its file declares.
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from fslab.errors import nearest
 
@@ -56,15 +56,17 @@ _FORMS = {
 ELSEWHERE = re.compile(r"(?:^|^-\w|,)\s*(?:device|logdev|rtdev|name|file)\s*=")
 
 
-def mkfs_mistakes(filesystem: str, options: str, flags: Mapping[str, str]) -> list[str]:
+def mkfs_mistakes(
+    filesystem: str, options: str, flags: Mapping[str, str], mounted: Collection[str]
+) -> list[str]:
     """Return what is wrong with mkfs options: mistakes of ``flags`` (``FileSystem.mkfs_flags``), and what fslab does
-    not allow."""
+    not allow. ``mounted``: names of mount options."""
     try:
         words = shlex.split(options)
     except ValueError as error:
         return [f"mkfs options '{options}': {error}"]
     refused = [*ends_the_machine(filesystem, " ".join(words)), *_other_devices(filesystem, words)]
-    return refused or list(_flag_mistakes(filesystem, words, flags))
+    return refused or list(_flag_mistakes(filesystem, words, flags, mounted))
 
 
 def why_never(name: str) -> str | None:
@@ -100,12 +102,14 @@ def _other_devices(filesystem: str, words: list[str]) -> Iterator[str]:
             yield f"mkfs option '{word}' of {filesystem} names another file or device: fslab does not allow it"
 
 
-def _flag_mistakes(filesystem: str, words: list[str], known: Mapping[str, str]) -> Iterator[str]:
+def _flag_mistakes(
+    filesystem: str, words: list[str], known: Mapping[str, str], mounted: Collection[str]
+) -> Iterator[str]:
     """Yield the mistakes of all flags. The words that follow an unknown flag may be its value, and are left out."""
     index = 0
     while index < len(words):
         try:
-            index += _check_flag(filesystem, words[index], words[index + 1 :], known)
+            index += _check_flag(filesystem, words[index], words[index + 1 :], known, mounted)
         except ValueError as error:
             yield str(error)
             index += 1
@@ -113,14 +117,17 @@ def _flag_mistakes(filesystem: str, words: list[str], known: Mapping[str, str]) 
                 index += 1
 
 
-def _check_flag(filesystem: str, flag: str, rest: list[str], known: Mapping[str, str]) -> int:
+def _check_flag(
+    filesystem: str, flag: str, rest: list[str], known: Mapping[str, str], mounted: Collection[str]
+) -> int:
     """Check one flag and return how many words it takes."""
     name = flag if flag.startswith("--") else flag[:2]
     name, _, attached = name.partition("=") if flag.startswith("--") else (name, "", flag[2:])
     if name not in known:
-        raise ValueError(
-            f"fslab does not know or allow the mkfs option '{flag}' of {filesystem}: {nearest(name, known)}"
-        )
+        written = flag[2:] or " ".join(rest[:1]) if name == "-o" else flag.lstrip("-")
+        of_mount = re.split("[,=]", written)[0] in mounted
+        instead = f"write 'mount_options: {written}'" if of_mount else nearest(name, known)
+        raise ValueError(f"fslab does not know or allow the mkfs option '{flag}' of {filesystem}: {instead}")
     if known[name] == "":
         if attached:
             raise ValueError(f"mkfs option '{name}' of {filesystem} takes no value, but has '{attached}'")

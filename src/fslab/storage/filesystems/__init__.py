@@ -112,13 +112,14 @@ class FileSystem:
 
     ``mount_options`` maps an option's name to the form of its value: ``""`` for no value, ``"int"``, ``"size"`` (4k),
     ``"any"``, or the allowed words joined by ``|``. A trailing ``?`` means that the value is optional. ``mkfs_flags``
-    maps a flag of mkfs to ``""`` (no value) or ``"value"``. ``listed_as``: how the kernel lists an option that it
-    writes otherwise than the study; a ``=`` at the end: without a value. ``unlisted``: options, or names of them, that
-    it leaves out of its list because they are the default (None: not known). ``unshown``: options of which its list
-    tells nothing. ``overruled`` maps an option that it lists, but does not follow, to what makes it so: listed options
-    (or their names), attributes (``+C``), and, after ``^``, what is missing: also ``feature NAME``, ``a write cache``
-    of the disks, or all of several, joined by ``|``. ``removed_options`` maps an option that the kernel had, or still
-    accepts without effect, to its history: since which version, and why.
+    maps a flag of mkfs to ``""`` (no value) or ``"value"``; ``mkfs_words``: to words of its value that can be taken for
+    mount options. ``listed_as``: how the kernel lists an option that it writes otherwise than the study; a ``=`` at the
+    end: without a value. ``unlisted``: options, or names of them, that it leaves out of its list because they are the
+    default (None: not known). ``unshown``: options of which its list tells nothing. ``overruled`` maps an option that
+    it lists, but does not follow, to what makes it so: listed options (or their names), attributes (``+C``), and, after
+    ``^``, what is missing: also ``feature NAME``, ``a write cache`` of the disks, or all of several, joined by ``|``.
+    ``removed_options`` maps an option that the kernel had, or still accepts without effect, to its history: since which
+    version, and why.
 
     ``log_prefixes``: how the kernel's messages about it begin.
 
@@ -162,6 +163,7 @@ class FileSystem:
     unshown: ClassVar[frozenset[str]] = frozenset()
     overruled: ClassVar[Mapping[str, frozenset[str]]] = {}
     mkfs_flags: ClassVar[Mapping[str, str]]
+    mkfs_words: ClassVar[Mapping[str, str]] = {}
     stripe_options: ClassVar[tuple[str, ...]] = ()
     no_stripe_options: ClassVar[str] = ""
     aligned_min_size_bytes: ClassVar[int] = 0
@@ -290,7 +292,8 @@ class FileSystem:
 
         Finds typing mistakes, not all errors.
         """
-        return filesystem_options.mkfs_mistakes(self.name, options, self.mkfs_flags)
+        mounted = {**filesystem_options.VFS_OPTIONS, **self.mount_options}
+        return filesystem_options.mkfs_mistakes(self.name, options, self.mkfs_flags, mounted)
 
     def mount_mistakes(self, options: str) -> list[str]:
         """Return what is wrong with mount options: those that this file system does not have, and invalid values."""
@@ -303,13 +306,19 @@ class FileSystem:
             if name in known:
                 found += filesystem_options.value_mistakes(name, value if equals else None, known[name])
             else:
-                found.append(f"{self.name} has no mount option '{name}': {self._instead_of(name, known)}")
+                found.append(
+                    f"{self.name} has no mount option '{name}': {self._instead_of(option.strip(), known)}"
+                )
         return found
 
-    def _instead_of(self, name: str, known: Collection[str]) -> str:
+    def _instead_of(self, option: str, known: Collection[str]) -> str:
         """Return why a mount option is unknown, or what may be meant. An option and its opposite are not similar."""
+        name = option.partition("=")[0]
         if name in self.removed_options:
             return self.removed_options[name]
+        for flag, words in self.mkfs_words.items():
+            if name.lstrip("^") in words.split():
+                return f"it is an option of mkfs: mkfs_options '{flag} {option}'"
         if why := filesystem_options.why_never(name):
             return why
         owners = [owner for owner, driver in REGISTRY if name in driver.mount_options]

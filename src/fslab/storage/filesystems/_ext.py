@@ -14,7 +14,7 @@ from typing import ClassVar
 from fslab.filesystem_abilities import Ability, Limits
 from fslab.storage import Stripe
 from fslab.storage.crash_promises import Promise, Promises
-from fslab.storage.filesystems import TIB, FileSystem, JournalElsewhere, Made, OptionSwitch
+from fslab.storage.filesystems import TIB, FileSystem, JournalElsewhere, Made, OptionSwitch, _mkfs_words
 from fslab.system.tools import Tool
 from fslab.units import format_size, parse_size
 
@@ -29,11 +29,12 @@ EXT2_MOUNT_OPTIONS: Mapping[str, str] = {
     "nogrpid": "", "bsdgroups": "", "sysvgroups": "", "errors": "continue|remount-ro",
     "resuid": "int", "resgid": "int", "sb": "int", "debug": "",
     "discard": "", "nodiscard": "", "noload": "", "quota": "any?",
-    "usrquota": "any?", "grpquota": "any?", "noquota": "", "barrier": "0|1?", "nobarrier": "",
+    "usrquota": "any?", "grpquota": "any?", "noquota": "", "barrier": "0|1?", "nobarrier": "", "nouid32": "",
+    "warn_on_error": "", "nowarn_on_error": "",
 }  # fmt: skip
 
 JOURNAL_MOUNT_OPTIONS: Mapping[str, str] = {
-    "data": "journal|ordered|writeback", "commit": "int", "journal_checksum": "",
+    "data": "journal|ordered|writeback", "commit": "int", "journal_checksum": "", "nojournal_checksum": "",
     "journal_async_commit": "", "data_err": "ignore|abort", "journal_ioprio": "0|1|2|3|4|5|6|7",
     "norecovery": "",
 }  # fmt: skip
@@ -43,8 +44,9 @@ EXT4_MOUNT_OPTIONS: Mapping[str, str] = {
     "dioread_lock": "", "dioread_nolock": "", "nodioread_nolock": "", "block_validity": "",
     "noblock_validity": "", "init_itable": "int?", "noinit_itable": "", "inode_readahead_blks": "int",
     "stripe": "int", "max_batch_time": "int", "min_batch_time": "int", "max_dir_size_kb": "int",
-    "i_version": "", "lazytime": "", "nombcache": "", "mb_optimize_scan": "0|1?", "prefetch_block_bitmaps": "",
-    "no_prefetch_block_bitmaps": "", "dax": "always|never|inode?", "prjquota": "any?", "fc_debug_force": "",
+    "i_version": "", "lazytime": "", "nombcache": "", "no_mbcache": "", "inlinecrypt": "",
+    "mb_optimize_scan": "0|1?", "prefetch_block_bitmaps": "", "no_prefetch_block_bitmaps": "",
+    "dax": "always|never|inode?", "prjquota": "any?", "fc_debug_force": "",
 }  # fmt: skip
 
 # fs/ext4/super.c, Opt_removed: "Ignoring removed %s option". Linux 3.15 ignores all of them already.
@@ -106,15 +108,16 @@ class ExtFileSystem(FileSystem):
     made = Made(data_bytes=6 << 20, data_tib_bytes=72 << 20, zero_tib_bytes=16 << 30, journal_bytes=1 << 30)
     switches: ClassVar[Mapping[str, OptionSwitch]] = {"quotas": OptionSwitch(mkfs="-O quota")}
     mkfs_flags = MKE2FS_FLAGS
+    mkfs_words = _mkfs_words.EXT
     removed_options = REMOVED_OPTIONS
     # fs/ext4/super.c, _ext4_show_options and ext4_param_specs; seen with Linux 6.1 and 6.18.
     listed_as: ClassVar[Mapping[str, str]] = {
         "barrier=0": "nobarrier", "barrier=1": "barrier", "bsdgroups": "grpid", "sysvgroups": "nogrpid",
         "auto_da_alloc=0": "noauto_da_alloc", "auto_da_alloc=1": "auto_da_alloc", "dioread_lock": "nodioread_nolock",
-        "noload": "norecovery", "dax": "dax=always",
+        "noload": "norecovery", "dax": "dax=always", "no_mbcache": "nombcache",
     }  # fmt: skip
-    unlisted = frozenset({"data_err=ignore", "i_version", "prefetch_block_bitmaps"})
-    unshown = frozenset({"journal_ioprio", "mb_optimize_scan", "sb"})
+    unlisted = frozenset({"data_err=ignore", "i_version", "nowarn_on_error", "prefetch_block_bitmaps"})
+    unshown = frozenset({"inlinecrypt", "journal_ioprio", "mb_optimize_scan", "sb"})
     # Listed by Linux 6.18 without a journal, or without any support of quotas. To a disk without a cache it sent the
     # same writes with and without barriers.
     overruled: ClassVar[Mapping[str, frozenset[str]]] = {

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 
 from fslab.storage.crash_promises import Promise, Promises
-from fslab.storage.filesystems import FileSystem
+from fslab.storage.filesystems import FileSystem, _mkfs_words
 from fslab.system.tools import Tool
 
 _NO_BARRIER = "btrfs(5), nobarrier: on a device with a volatile cache it will lead to corruption"
@@ -34,6 +34,7 @@ class Btrfs(FileSystem):
         "--runtime-features": "value", "--csum": "value", "--checksum": "value", "-U": "value",
         "--uuid": "value",
     }  # fmt: skip
+    mkfs_words = _mkfs_words.BTRFS
     mount_options = {
         "acl": "", "noacl": "", "autodefrag": "", "noautodefrag": "", "barrier": "", "nobarrier": "",
         "clear_cache": "", "commit": "int", "compress": f"{COMPRESSION}?", "compress-force": f"{COMPRESSION}?",

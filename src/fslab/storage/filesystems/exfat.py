@@ -25,3 +25,7 @@ class Exfat(FileSystem):
         **_foreign.MASK_OPTIONS, "allow_utime": "any", "discard": "", "errors": "continue|remount-ro",
         "keep_last_dots": "", "sys_tz": "", "time_offset": "any", "zero_size_dir": "",
     }  # fmt: skip
+    removed_options = dict.fromkeys(
+        ("utf8", "debug", "namecase", "codepage"),
+        "without effect (an option of the driver before Linux 5.7); 'iocharset' chooses the character set",
+    )

@@ -3,7 +3,7 @@
 from pathlib import PurePath
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Kernels, Made, OptionSwitch
+from fslab.storage.filesystems import FileSystem, Kernels, Made, OptionSwitch, _mkfs_words
 from fslab.system.tools import Tool
 
 
@@ -37,25 +37,27 @@ class F2fs(FileSystem):
         "-o": "value", "-O": "value", "-R": "value", "-s": "value", "-T": "value", "-U": "value", "-w": "value",
         "-z": "value",
     }  # fmt: skip
+    mkfs_words = _mkfs_words.F2FS
     mount_options = {
         "acl": "", "noacl": "", "active_logs": "2|4|6", "age_extent_cache": "", "alloc_mode": "default|reuse",
         "atgc": "", "background_gc": "on|off|sync", "barrier": "", "nobarrier": "", "checkpoint_merge": "",
-        "nocheckpoint_merge": "", "compress_algorithm": "lzo|lz4|zstd|lzo-rle", "compress_cache": "",
-        "compress_chksum": "", "compress_extension": "any", "compress_log_size": "int",
-        "compress_mode": "fs|user", "data_flush": "", "disable_ext_identify": "", "disable_roll_forward": "",
-        "discard": "", "nodiscard": "", "discard_unit": "block|segment|section", "errors": "continue|remount-ro",
-        "extent_cache": "", "noextent_cache": "", "fastboot": "", "flush_merge": "", "noflush_merge": "",
+        "nocheckpoint_merge": "", "checkpoint": "enable|disable", "compress_algorithm": "lzo|lz4|zstd|lzo-rle",
+        "compress_cache": "", "compress_chksum": "", "compress_extension": "any", "compress_log_size": "int",
+        "compress_mode": "fs|user", "nocompress_extension": "any", "data_flush": "",
+        "disable_ext_identify": "", "disable_roll_forward": "", "discard": "", "nodiscard": "",
+        "discard_unit": "block|segment|section", "errors": "continue|remount-ro", "extent_cache": "",
+        "noextent_cache": "", "fastboot": "", "flush_merge": "", "noflush_merge": "",
         "fsync_mode": "posix|strict|nobarrier", "gc_merge": "", "nogc_merge": "", "heap": "", "no_heap": "",
         "inline_data": "", "noinline_data": "", "inline_dentry": "", "noinline_dentry": "", "inline_xattr": "",
         "noinline_xattr": "", "inline_xattr_size": "int", "inlinecrypt": "", "memory": "normal|low",
         "mode": "adaptive|lfs|fragment", "norecovery": "", "reserve_root": "int", "resgid": "int",
-        "resuid": "int", "user_xattr": "", "nouser_xattr": "", "quota": "", "noquota": "", "usrquota": "",
-        "grpquota": "", "prjquota": "",
+        "resuid": "int", "lookup_mode": "perf|compat|auto", "user_xattr": "", "nouser_xattr": "", "quota": "",
+        "noquota": "", "usrquota": "", "grpquota": "", "prjquota": "",
     }  # fmt: skip
 
     # fs/f2fs/super.c, f2fs_show_options; seen with Linux 6.1.
     listed_as = {"quota": "usrquota"}
-    unlisted = frozenset({"noflush_merge", "nogc_merge", "noquota"})
+    unlisted = frozenset({"checkpoint=enable", "noflush_merge", "nogc_merge", "noquota"})
 
     feature_flags = ("-O",)
     feature_names = {"encrypt": "encryption", "project_quota": "projquota", "quota": "quota_ino"}

@@ -34,6 +34,13 @@ class Nilfs2(FileSystem):
         "barrier": "", "nobarrier": "", "errors": "continue|remount-ro", "order": "relaxed|strict",
         "norecovery": "", "discard": "", "nodiscard": "",
     }  # fmt: skip
+    removed_options = {
+        "cp": "it mounts a snapshot, which is read-only, and a new file system has none; leave it out",
+        **dict.fromkeys(
+            ("gc", "nogc", "pp", "gcpid"),
+            "an option of mount.nilfs2(8) for its cleaner, which fslab does not start",
+        ),
+    }
 
     # fs/nilfs2/super.c, nilfs_show_options; seen with Linux 6.1.
     unlisted = frozenset({"barrier", "errors=remount-ro", "nodiscard", "order=relaxed"})

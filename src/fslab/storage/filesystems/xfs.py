@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fslab.storage import Stripe
 from fslab.storage.crash_promises import Promise, Promises
-from fslab.storage.filesystems import TIB, FileSystem, JournalElsewhere, Made, OptionSwitch
+from fslab.storage.filesystems import TIB, FileSystem, JournalElsewhere, Made, OptionSwitch, _mkfs_words
 from fslab.system.tools import Tool
 from fslab.units import parse_size
 
@@ -35,6 +35,7 @@ class Xfs(FileSystem):
         "-b": "value", "-d": "value", "-i": "value", "-l": "value", "-L": "value", "-m": "value",
         "-n": "value", "-s": "value",
     }  # fmt: skip
+    mkfs_words = _mkfs_words.XFS
     mount_options = {
         "allocsize": "size", "attr2": "", "noattr2": "", "dax": "always|never|inode?", "discard": "",
         "nodiscard": "", "grpid": "", "nogrpid": "", "bsdgroups": "", "sysvgroups": "", "filestreams": "",
