@@ -14,6 +14,7 @@ from fslab.cell import Cache, TrialKey
 from fslab.errors import UnsafeError
 from fslab.probes import foreign_cpu
 from fslab.storage import Workspace
+from fslab.system import mounts
 from fslab.trial_record import Status, TrialRecord
 
 JOBS = """\
@@ -35,9 +36,12 @@ SCRIPT = (
 )
 
 
-def run(workspace: Workspace, tool: str, parameters: dict[str, Any], limit_s: float = LIMIT_S) -> TrialRecord:
+def run(
+    workspace: Workspace, tool: str, parameters: dict[str, Any], limit_s: float = LIMIT_S,
+    cache: Cache = Cache.WARM,
+) -> TrialRecord:  # fmt: skip
     stack = made.spec("ext4", options={"size": "320m", "room": "320m"})
-    cell = made.cell(stack, tool, parameters, time_limit_s=limit_s, cache=Cache.WARM)
+    cell = made.cell(stack, tool, parameters, time_limit_s=limit_s, cache=cache)
     return run_trial(
         cell, TrialKey(campaign=workspace.campaign, block=0, seed=7), workspace, machine={"kernel": "here"}
     )
@@ -105,16 +109,34 @@ def test_a_daemon_of_the_workload_is_no_other_program(
     assert not [told for told in found.provenance.observed["foreign_cpu"] if told.startswith("burner")]
 
 
+SERVER = {"file": "s.sh", "file_text": "setsid sleep 601 >log 2>&1 &\n", "prepare": "sh {file}"}
+
+
 def test_a_server_that_prepare_starts_is_ended_after_the_measurement(workspace: Workspace) -> None:
     """It would hold the file system, and then run beside the next trial."""
-    found = run(workspace, "command", {
-        "file": "server.sh",
-        "file_text": "setsid sleep 601 >log 2>&1 &\necho $! >pid\n",
-        "prepare": "sh {file}",
-        "run": "cat pid",
-    })  # fmt: skip
+    found = run(workspace, "command", {**SERVER, "run": "pgrep -x sleep"})
     assert found.error is None
     assert not workspace.left("prepare")
+
+
+def test_a_server_that_holds_what_a_cold_cache_unmounts_is_named(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mounts.unmount, "__kwdefaults__", {"deadline_s": 0.2})
+    found = run(workspace, "command", {**SERVER, "run": "true"}, cache=Cache.COLD)
+    assert "for a cold cache: 'prepare' has started sleep (" in str(found.error)
+    assert not workspace.left("prepare")
+
+
+def test_what_a_part_of_a_mixed_load_leaves_is_found_too(workspace: Workspace) -> None:
+    left = "setsid sh -c 'echo >up; exec sleep 603' >/dev/null 2>&1 &\nuntil [ -e up ]; do sleep 0.01; done\n"
+    found = run(workspace, "mixed", {
+        "parts.a.tool": "command", "parts.a.space": "1m", "parts.a.run": "sh {file}",
+        "parts.a.file": "left.sh", "parts.a.file_text": left,
+        "parts.b.tool": "command", "parts.b.space": "1m", "parts.b.run": "true",
+    })  # fmt: skip
+    assert "the command ended, but not what it had started: sleep (" in str(found.error)
+    assert not workspace.left("run")
 
 
 def test_a_command_that_ends_before_its_work_fails_and_names_what_still_runs(workspace: Workspace) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from fslab.campaign import disks
@@ -27,7 +26,7 @@ from fslab.feasibility import plugins_of, programs_of
 from fslab.storage import Workspace, in_effect
 from fslab.storage.mounted_stack import Stack
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import sysfs, tools
+from fslab.system import process_marks, tools
 from fslab.system.kernel_log import KernelMessages, about
 from fslab.system.signals import Teardown
 from fslab.trial_record import Provenance, RunPart, Severity, Status, TrialRecord, ValidityWarning, Value
@@ -100,10 +99,9 @@ class RunningTrial:
         deadline = time.monotonic() + ENDING_S
         while left := self.workspace.left("run"):
             if time.monotonic() > deadline:
-                names = ", ".join(f"{sysfs.text(Path(f'/proc/{pid}/comm')) or '?'} ({pid})" for pid in left)
                 raise ToolFailedError(
-                    f"the command ended, but not what it had started: {names}",
-                    hint="let it wait for them, or end them; start servers in 'prepare'",
+                    f"the command ended, but not what it had started: {process_marks.named(left)}",
+                    hint="let it wait for them, or end them; start servers in 'prepare', with cache: warm",
                 )
             time.sleep(0.05)
         self.workspace.end_left()

@@ -10,11 +10,11 @@ from fslab import feasibility, workloads
 from fslab.campaign import disks, page_cache
 from fslab.campaign.running_trial import RunningTrial
 from fslab.cell import Cache
-from fslab.errors import UnsafeError
+from fslab.errors import MountError, ToolFailedError, UnsafeError
 from fslab.machine import tuning
 from fslab.storage import stack, tool_scratch
 from fslab.storage.mounted_stack import Stack
-from fslab.system import files, tools, trees, untrusted_files, users
+from fslab.system import files, process_marks, tools, trees, untrusted_files, users
 from fslab.workloads import Commands, Job, RunsAs
 
 
@@ -62,7 +62,15 @@ def set_up(trial: RunningTrial) -> Ready:
     _prepare_files(trial, up, commands, scratch, command)
     trial.versions()  # runs every tool once, so that no measured run starts by reading one from the disk
     keep = trial.keeper(files=True)
-    trial.caches_dropped = page_cache.prepare(cell.cache, up, workload, keep)
+    try:
+        trial.caches_dropped = page_cache.prepare(cell.cache, up, workload, keep)
+    except MountError as error:
+        if not (left := workspace.left("prepare")):
+            raise
+        raise ToolFailedError(
+            f"the file system cannot be unmounted for a cold cache: 'prepare' has started {process_marks.named(left)}",
+            hint="let it end them, or choose cache: warm",
+        ) from error
     up.before_run(undo)
     return Ready(workload=workload, up=up, commands=commands, command=command, reports=reports, memory=memory)
 

@@ -58,7 +58,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _started(argv: Sequence[str], directory: Path, reports: Path, gate: int) -> proc.Child:
-    mark = {process_marks.MARK: os.environ[process_marks.MARK]} if process_marks.MARK in os.environ else {}
+    both = (process_marks.MARK, process_marks.STAGE)
+    mark = {name: os.environ[name] for name in both if name in os.environ}
     with contextlib.ExitStack() as files:
         out, err = (
             files.enter_context((reports / name).open("wb")).fileno() for name in ("stdout", "stderr")

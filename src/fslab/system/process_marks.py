@@ -4,6 +4,7 @@ those that commands of a workload started, of the stage of the trial."""
 import os
 import signal
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from fslab.system import freezer, process_ending, sysfs
@@ -21,6 +22,11 @@ def marked_processes(mark: str, root: Path = Path("/proc"), *, name: str = MARK)
     pids = (int(entry.name) for entry in root.iterdir() if entry.name.isdigit())
     spared = _ancestry(root)
     return [pid for pid in pids if pid not in spared and _is_marked(pid, mark, root, name)]
+
+
+def named(pids: Iterable[int]) -> str:
+    """Return the names and numbers of processes: ``postgres (17), sleep (18)``."""
+    return ", ".join(f"{sysfs.text(Path(f'/proc/{pid}/comm')) or '?'} ({pid})" for pid in pids)
 
 
 def end_marked(mark: str, *, name: str = MARK) -> None:

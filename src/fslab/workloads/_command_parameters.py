@@ -28,9 +28,9 @@ _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 class CommandParameters(Parameters):
     """A command is a list of words, or a text that is split as by a shell (a shell itself: `sh -c '…'`). `prepare` and
     `cleanup` may hold several, one on each line or as a list of lists. They run in an empty directory on the file
-    system under test. What `run` starts must end before it; what `prepare` leaves running is ended afterwards. In each
-    word, `{directory}` stands for that directory, `{file}` for the copy of `file`, and `{seed}` for a number that
-    differs between blocks.
+    system under test. What `run` starts must end before it; what `prepare` leaves running, such as a
+    server with `cache: warm`, is ended afterwards. In each word, `{directory}` stands for that directory, `{file}` for
+    the copy of `file`, and `{seed}` for a number that differs between blocks.
 
     The commands run with all rights of the user who runs fslab, usually root; with `user` as that user: the directory
     belongs to it, `HOME`, `USER` and `LOGNAME` are set, and it can read all files. `limits` sets resource limits by
