@@ -49,6 +49,8 @@ def commands_of(work: ParsedWorkload[Any], place: Path, *more: str) -> Commands:
     made = work.commands(Job(directory=place / "data", scratch=place / "scratch", seed=7))
     for name, text in made.inputs.items():
         whole = text.replace("[global]\n", "\n".join(["[global]", *more, ""]))
+        if more:  # a log of each process
+            whole = whole.replace("per_job_logs=0\n", "")
         (place / "scratch" / name).write_text(whole)
     return made
 
@@ -183,6 +185,22 @@ def test_job_files_run_and_have_every_figure(name: str, tmp_path: Path) -> None:
     assert set(reading.metrics) == {metric.name for metric in work.metrics()}
     used = sum(each.stat().st_size for each in (tmp_path / "data").iterdir())
     assert used <= work.space_bytes()
+
+
+def test_the_rate_of_each_job_is_logged_from_its_own_start(tmp_path: Path) -> None:
+    text = (
+        "[global]\nrate=8m\nbs=64k\nrw=write\n[first]\nsize=8m\nnumjobs=2\n"
+        "[second]\nsize=16m\nstonewall\nramp_time=500ms\n"
+    )
+    work = parsed(WorkloadSpec(name="w", tool="fio", parameters={"file": "x.fio", "file_text": text}))
+    made = commands_of(work, tmp_path)
+    for argv in (*made.prepare, made.run):
+        fio(argv, tmp_path)
+    first, second = reading_of(work, made, tmp_path).rates
+    assert (first.what, second.what) == ("first bandwidth", "second bandwidth")
+    assert len(first.values) >= 2
+    assert first.values[0] > 0
+    assert second.values[0] > 0, "neither the time before its start nor its ramp is a pause"
 
 
 def test_jobs_of_later_phases_begin_after_those_of_earlier_ones(tmp_path: Path) -> None:

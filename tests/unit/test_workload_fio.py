@@ -12,7 +12,8 @@ from tests.unit.read import read, read_whole
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
-from fslab.workloads._fio_output import depth_bounds, rate_over_time
+from fslab.workloads._fio_output import depth_bounds
+from fslab.workloads._fio_rates import rate_over_time
 
 GOLDEN = Path(__file__).parents[1] / "golden/fio-3.33"
 FIO = REGISTRY.get("fio")
@@ -181,14 +182,12 @@ def test_the_bandwidth_over_time_of_all_jobs_and_directions() -> None:
     ],
 )  # fmt: skip
 def test_intervals_of_the_log(lines: list[str], kib: list[float]) -> None:
-    rate = rate_over_time("\n".join(lines))
-    assert rate is not None
-    assert rate.values == tuple(1024.0 * each for each in kib)
+    assert rate_over_time("\n".join(lines)) == tuple(1024.0 * each for each in kib)
 
 
 @pytest.mark.parametrize("text", ["", "fio: something\n"])
 def test_a_log_without_lines_is_no_rate(text: str) -> None:
-    assert rate_over_time(text) is None
+    assert rate_over_time(text) == ()
 
 
 def test_the_top_class_of_depths_counts_as_reached() -> None:

@@ -13,7 +13,7 @@ from tests import fio_jobs
 
 from fslab.errors import StudyError, ToolFailedError
 from fslab.study.load import load_text
-from fslab.validity.facts import Depth
+from fslab.validity.facts import Depth, Rate
 from fslab.workloads import REGISTRY, Job, ToolOutput
 from fslab.workloads._fio_file_reading import read_jobs
 from fslab.workloads._fio_output import jobs_of
@@ -286,9 +286,9 @@ def report(*, read: tuple[int, int] = (0, 0), write: tuple[int, int] = (0, 0), *
     return {**directions, "error": 0, "usr_cpu": 1, "sys_cpu": 1, **more}
 
 
-def reading(text: str, *reports: dict[str, Any]) -> Any:
-    document = json.dumps({"jobs": reports})
-    output = ToolOutput(stdout="", stderr="", files={"fio.json": document}, duration_s=9)
+def reading(text: str, *reports: dict[str, Any], logs: dict[str, str] | None = None) -> Any:
+    files = {"fio.json": json.dumps({"jobs": reports}), **(logs or {})}
+    output = ToolOutput(stdout="", stderr="", files=files, duration_s=9)
     return FIO.read(parsed(text), output)
 
 
@@ -358,6 +358,36 @@ def test_fio_gets_what_was_understood_and_the_directory() -> None:
     assert "time_based\n" in text
     assert "#" not in text
     assert "create_only=1" in commands.inputs["layout.fio"]
+
+
+def test_each_job_has_a_log_of_its_rate_unless_its_run_is_too_short() -> None:
+    text = (
+        "[global]\nsize=1m\n[Reader 1]\nrw=read\n[writer]\nrw=write\nruntime=7\ntime_based\n[w2]\nrw=write\n"
+    )
+    commands = FIO.commands(parsed(text), JOB)
+    assert commands.outputs == ("fio.json", "reader_1_bw.log", "w2_bw.log")
+    sections = commands.inputs["jobs.fio"].split("new_group")
+    assert [re.findall("(?m)^.*log.*$", section) for section in sections] == [
+        [],
+        ["write_bw_log=/s/reader_1", "log_avg_msec=200", "per_job_logs=0"],
+        [],
+        ["write_bw_log=/s/w2", "log_avg_msec=200", "per_job_logs=0"],
+    ]
+    assert "log" not in commands.inputs["layout.fio"], "the layout is not measured"
+    logs = {
+        "reader_1_bw.log": "200, 1, 0, 0, 0\n400, 2, 0, 0, 0\n",
+        "w2_bw.log": "",
+        "writer_bw.log": "200, 9, 1",
+    }
+    found = reading(text, report(read=(MIB, 2000)), *2 * [report(write=(MIB, 2000))], logs=logs)
+    assert found.rates == (Rate(what="reader_1 bandwidth", interval_s=0.2, values=(1024.0, 2048.0)),)
+    twins = parsed("[global]\nrw=write\nsize=1m\n[a b]\n[a-b]\n[b]\nname=a_b\n[bw]\n")
+    logs_of_twins = FIO.commands(twins, JOB).outputs[1:]
+    assert len(set(logs_of_twins)) == 4
+    assert all(re.fullmatch(r"\w+_bw\.log", name) for name in logs_of_twins)
+    assert refused("[a/b]\nrw=write\nsize=1m\n"), "no log lies elsewhere"
+    alone = reading("[a]\nsize=1m\n", report(read=(MIB, 2000)), logs={"fio_bw.log": "200, 1, 0, 0, 0"})
+    assert [rate.what for rate in alone.rates] == ["bandwidth"]
 
 
 def test_lines_that_only_place_files_or_write_logs_are_replaced_with_one_notice() -> None:

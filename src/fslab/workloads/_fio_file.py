@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 from fslab import scaling
@@ -22,6 +23,7 @@ from fslab.workloads import (
     Workload,
     _fio_amounts,
     _fio_phases,
+    _fio_rates,
     _fio_time,
 )
 from fslab.workloads._fio_file_parameters import FioFileParameters
@@ -92,8 +94,11 @@ class FioFile(Workload[FioFileParameters]):
         return Commands(
             prepare=(("fio", str(job.scratch / LAYOUT)),),
             run=("fio", *report, str(job.scratch / JOBS)),
-            outputs=(REPORT,),
-            inputs={JOBS: _text(parameters, job), LAYOUT: _text(parameters, job, "create_only=1")},
+            outputs=(REPORT, *_fio_rates.logs_of(parameters.jobs)),
+            inputs={
+                JOBS: _text(parameters, job, logs=job.scratch),
+                LAYOUT: _text(parameters, job, "create_only=1"),
+            },
         )
 
     def checks(self, parameters: FioFileParameters, job: Job) -> tuple[Check, ...]:
@@ -111,7 +116,7 @@ class FioFile(Workload[FioFileParameters]):
             raise ToolOutputError(
                 f"fio reports {len(reports)} jobs, but the job file has {len(jobs)}", where=REPORT
             )
-        return _reading(jobs, reports)
+        return replace(_reading(jobs, reports), rates=_fio_rates.rates(jobs, output.files))
 
     def needs(self, parameters: FioFileParameters) -> Needs:
         """Return the need for direct I/O in the directions in use."""
@@ -205,12 +210,15 @@ def _parallel(jobs: Sequence[OneJob]) -> int:
     return max(found)
 
 
-def _text(parameters: FioFileParameters, job: Job, *more: str) -> str:
-    """Return the job file for fio: the directory and the seed, then each job with all options that apply to it."""
+def _text(parameters: FioFileParameters, job: Job, *more: str, logs: Path | None = None) -> str:
+    """Return the job file for fio: the directory and the seed, then each job with all options that apply to it.
+    ``logs``: where fio logs the bandwidth of each job."""
     directory = str(job.directory).replace(":", "\\:")
     lines = ["[global]", f"directory={directory}", "randrepeat=0", f"randseed={job.seed % (1 << 32)}"]
     lines += ["group_reporting=1", *(() if job.cold else ("invalidate=0",)), *more]
-    lines += [line for each in parameters.jobs for line in each.lines]
+    for each in parameters.jobs:
+        log = _fio_rates.log_options(each, logs) if logs else {}
+        lines += [*each.lines, *(f"{name}={value}" for name, value in log.items())]
     return "\n".join(lines) + "\n"
 
 

@@ -26,18 +26,17 @@ from fslab.workloads import (
     Traits,
     Workload,
     _fio_amounts,
+    _fio_rates,
     _fio_time,
 )
 from fslab.workloads._fio_options import CONTENT, LEFT_OUT, OF_FILES, repeats_data
 from fslab.workloads._fio_output import (
-    RATE_MS,
     declared,
     depth,
     depth_bounds,
     figures,
     job_of,
     latencies,
-    rate_over_time,
     sync_count,
 )
 from fslab.workloads._fio_parameters import FioParameters
@@ -50,7 +49,6 @@ REPORT = "fio.json"
 # With --parse-only it would end before it compares options with each other and looks for the I/O engine.
 CHECK = ("fio", "--merge-blktrace-only")
 OPERATIONS = "fio_lat.log"  # fio's file name for --write_lat_log=fio if all jobs share a log
-RATES = "fio_bw.log"  # likewise, for --write_bw_log=fio
 _LAYOUT_BYTES = 1 << 20  # of each write, as large as the region allows
 # What the files of a job do not depend on (fio 3.33, filesetup.c); jobs that read lay out their files whole.
 _OF_THE_RUN = frozenset(
@@ -59,7 +57,6 @@ _OF_THE_RUN = frozenset(
         "end_fsync", "invalidate",
     }
 )  # fmt: skip
-_LONG_ENOUGH_S = 8.0  # shortest run with a useful rate over time
 
 # Only for the estimate of a plan; measured on a virtual disk in 2026.
 _LAYOUT_BYTES_PER_S = 300e6
@@ -113,11 +110,9 @@ class FioJob(Workload[FioParameters]):
         if job.each_operation:
             log = (*_operations_log(job), *report)
             return replace(made, run=(*options, *log), operations=OPERATIONS)
-        if not _rate_logged(parameters):
-            return made
-        prefix = (job.scratch / RATES).with_name(RATES.removesuffix("_bw.log"))
-        rates = (f"--write_bw_log={prefix}", f"--log_avg_msec={RATE_MS}", "--per_job_logs=0")
-        return replace(made, run=(*options, *rates, *report), outputs=(REPORT, RATES))
+        rates = _fio_rates.log_options(parameters.one, job.scratch)
+        logs = _fio_rates.logs_of([parameters.one])
+        return replace(made, run=(*_argv({**values, **rates}), *report), outputs=(REPORT, *logs))
 
     def checks(self, parameters: FioParameters, job: Job) -> tuple[Check, ...]:
         return (Check(argv=(*CHECK, *_argv(_values(parameters, job))[1:])),)
@@ -206,7 +201,6 @@ def _reading(parameters: FioParameters, output: ToolOutput) -> Reading:
     written = int(job["write"]["io_bytes"])
     once = parameters.writes and not (parameters.in_place or one.random)
     whole = not _fio_time.unreported(parameters.others)
-    rate = rate_over_time(output.files.get(RATES, ""))
     return Reading(
         metrics=figures(job, one) | {"achieved_depth": reached},
         latencies=latencies(job),
@@ -224,14 +218,9 @@ def _reading(parameters: FioParameters, output: ToolOutput) -> Reading:
         depth=None if PACED & parameters.others.keys() else depth(job, parameters.iodepth),
         # Buffered requests block in io_submit(2).
         queue_in_tool=not parameters.direct and parameters.iodepth > 1 and parameters.engine == "libaio",
-        rates=(rate,) if rate else (),
+        rates=_fio_rates.rates([one], output.files),
         counts=sync_count(job) if one.syncs else {},
     )
-
-
-def _rate_logged(parameters: FioParameters) -> bool:
-    """Return whether fio logs the rate over time: not if the run is known to be too short."""
-    return not parameters.timed or (parameters.one.runtime_s or 0) >= _LONG_ENOUGH_S
 
 
 def _operations_log(job: Job) -> tuple[str, ...]:

@@ -13,12 +13,10 @@ from fslab.errors import FULL_DISK, SIZES_HINT, FslabError, NoSpaceError, ToolFa
 from fslab.system.tool_messages import one_line
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
-from fslab.validity.facts import Depth, Rate
+from fslab.validity.facts import Depth
 from fslab.workloads._fio_one_job import OneJob
 
-RATE_MS = 200
 _ENDED = re.compile(r"^fio: pid=\d+, got signal=(\d+)", re.MULTILINE)  # reap_threads in backend.c
-_LATE = 2.5  # intervals: maximum delay of fio; a longer gap means that nothing was transferred
 PERCENTILES = {
     "p50": "50.000000",
     "p90": "90.000000",
@@ -195,46 +193,6 @@ def depth(job: Mapping[str, Any], iodepth: int) -> Depth | None:
     if low is None or high is None:
         return None
     return Depth(asked=iodepth, at_least=low, at_most=high)
-
-
-def rate_over_time(text: str) -> Rate | None:
-    """Return the bandwidth of all jobs and directions together, from fio's log of it (HOWTO, "Log File Formats").
-
-    A line of the log has the end of an interval in ms, and the mean over the interval in KiB/s. fio appends one job
-    after the other. It leaves out intervals without transfers, and the last interval of each job unless it is complete.
-    None: the log is empty.
-    """
-    jobs: list[dict[int, dict[str, float]]] = []
-    last_ms = 0
-    for fields in (line.split(", ") for line in text.splitlines()):
-        if len(fields) < 3 or not (fields[0].isdigit() and fields[1].isdigit()):
-            continue
-        if not jobs or int(fields[0]) < last_ms:
-            jobs.append({})
-        last_ms = int(fields[0])
-        jobs[-1].setdefault(last_ms, {})[fields[2]] = int(fields[1]) * 1024.0
-    if not jobs:
-        return None
-    by_job = [_by_interval({end_ms: sum(parts.values()) for end_ms, parts in job.items()}) for job in jobs]
-    values = tuple(map(sum, zip(*by_job, strict=False)))  # up to the end of the shortest job
-    return Rate(what="bandwidth", interval_s=RATE_MS / 1000, values=values)
-
-
-def _by_interval(job: Mapping[int, float]) -> list[float]:
-    """Return one rate per interval of a job, from rates by the time at which fio took them.
-
-    On a busy machine fio takes a rate late. The rate then covers the time since the previous one. After a gap of more
-    than ``_LATE`` intervals, the missing intervals had no transfers.
-    """
-    values: list[float] = []
-    taken_ms = 0
-    for end_ms, rate in job.items():
-        missing = round(end_ms / RATE_MS) - len(values)
-        stood_still = end_ms - taken_ms > _LATE * RATE_MS
-        values += [0.0 if stood_still else rate] * (missing - 1)
-        values += [rate] * (missing > 0)
-        taken_ms = end_ms
-    return values
 
 
 def _number(value: object) -> float | None:
