@@ -34,7 +34,7 @@ from fslab.report.conclusion_terminal import show
 from fslab.report.model import GuestSummary, Report
 from fslab.store.campaign import CampaignStatus
 from fslab.trial_record import Metric, Provenance, Severity, Status, TrialRecord, ValidityWarning
-from fslab.units import Direction, Unit
+from fslab.units import Direction, Unit, format_duration
 
 SCREEN = 22
 TAIL = Metric(name="fsync_p99", unit=Unit.NANOSECONDS, better=Direction.LOWER)
@@ -147,9 +147,11 @@ def test_what_is_open_says_how_long_it_takes_and_what_to_do() -> None:
     found = report(planned, measured(planned, {"ext4": 1.0, "xfs": 1.0}, noise=0.3))
     assert conclude(found).standings[0].certainty is StandingCertainty.OPEN
     text = told(found)
-    trials = re.search(r"to decide the open ones: fslab run --resume 20261120-k3f --trials (\d+)", text)
+    trials = re.search(r"^ *fslab run --resume 20261120-k3f --trials (\d+)$", text, re.MULTILINE)
     assert trials is not None
     assert int(trials[1]) > 5
+    s = (int(trials[1]) - 5) * sum(trial(each, 0, {}).duration_s for each in planned)
+    assert f"to decide the open ones, with all cells in about {format_duration(s)}:" in text
     assert re.search(r"needs about \d.* more", text)
     assert "keep your distribution's default" in " ".join(text.split())
 
@@ -254,7 +256,7 @@ def test_quick_is_told_on_one_screen_with_the_verdict_last(
     if more:
         assert last.endswith("to finish it: fslab run --resume 20261120-k3f")
     elif noisy:
-        assert re.search(r"to decide the open ones: fslab run --resume 20261120-k3f --trials \d+$", last)
+        assert re.search(r"to decide the open ones, .*: fslab run --resume 20261120-k3f --trials \d+$", last)
 
 
 def test_a_campaign_that_runs_needs_no_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fslab.analysis import labels
-from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
+from fslab.analysis.groups import (
+    Group,
+    MetricsOf,
+    by_cell,
+    groups,
+    headline_metrics,
+    mean_s,
+    metrics_of,
+)
 from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.rows import Mark, Rank, answers_of_row, named
 from fslab.analysis.same_stacks import SameStack, same_stacks
@@ -76,6 +84,7 @@ def build(
         scale=campaign.settings.scale,
         extended_from=campaign.settings.extended_from,
         in_slices=tuple(group.label for group in together if _in_slices(group)),
+        block_s=sum(mean_s(own) or 0.0 for own in by_cell(trials).values()),
         coverage=COVERAGE,
         counts=_counts(campaign, trials),
         stacks=stacks,

@@ -24,7 +24,7 @@ from fslab.report.row_words import (
 )
 from fslab.report.terminal_width import NARROWEST, joined, lines_of, with_hint, wrapped
 from fslab.store.campaign import CampaignStatus
-from fslab.units import Direction, Unit, first_of, format_size, format_value, ratio_text
+from fslab.units import Direction, Unit, first_of, format_duration, format_size, format_value, ratio_text
 
 SCREEN = 22  # lines; a usual terminal has 24, of which the prompt and what was said before take two
 WIDEST = 110
@@ -63,10 +63,10 @@ def parts(report: Report, conclusion: Conclusion, console: Console) -> Iterator[
     head = wrapped(_about(report), width, style="dim")
     legend = [wrapped(_legend(report, standings), width, style="dim")] if standings else []
     verdict = [
-        Text("\n".join(lines_of(_more(report, conclusion), width)).replace(_FIRM, " "), style="dim"),
+        _commands(_more(report, conclusion), width, style="dim"),
         Text(""),
         wrapped(conclusion.sentence, width, style="" if conclusion.claims else "bold"),
-        *(wrapped(line, width) for line in _to_do(report, conclusion)),
+        *(_commands(line, width) for line in _to_do(report, conclusion)),
         *([wrapped(conclusion.claims, width, style="bold")] if conclusion.claims else []),
     ]
     room = SCREEN - sum(text.plain.count("\n") + 1 for text in (head, *legend, *verdict))
@@ -239,8 +239,15 @@ def _about(report: Report) -> str:
     return " · ".join([report.title, trials_words(report.counts), *scale, *where])
 
 
+def _commands(text: str, width: int, *, style: str = "") -> Text:
+    """Return a text on lines of which none ends within a command, whose blanks are ``_FIRM``, if all of them fit."""
+    whole = lines_of(text, width)
+    lines = whole if max(map(len, whole)) <= width else lines_of(text.replace(_FIRM, " "), width)
+    return Text("\n".join(lines).replace(_FIRM, " "), style=style)
+
+
 def _more(report: Report, conclusion: Conclusion) -> str:
-    """Return the commands that show more. A line does not end within a command."""
+    """Return the commands that show more."""
     notes = [f"--notes ({len(report.notes)})"] if report.notes else []
     claims = [f"fslab claims {report.campaign}"] if conclusion.claims else []
     told = [f"fslab results {report.campaign} --all", *notes, f"fslab explain {report.campaign}", *claims]
@@ -256,4 +263,6 @@ def _to_do(report: Report, conclusion: Conclusion) -> Iterator[str]:
         yield f"to finish it: fslab run --resume {report.campaign}"
     elif undecided and not report.counts.as_needed:
         needed = max(max(each.n + (each.further or each.n), each.needed) for each in undecided)
-        yield f"to decide the open ones: fslab run --resume {report.campaign} --trials {needed}"
+        further_s = (needed - min(each.n for each in undecided)) * report.block_s
+        command = f"fslab run --resume {report.campaign} --trials {needed}".replace(" ", _FIRM)
+        yield f"to decide the open ones, with all cells in about {format_duration(further_s)}: {command}"

@@ -144,7 +144,7 @@ class Report(Frozen):
     ``guests`` ran on those of the guest instead; ``on_host``: whether trials ran on the host, too.
     ``scale``: factor for the sizes, counts and run times that the study defines. ``extended_from``: trials per cell
     before each time that a user, who knew the results, added trials. ``in_slices``: the workloads with trials in
-    slices.
+    slices. ``block_s``: about how many seconds a trial of every cell takes.
     """
 
     campaign: str
@@ -162,6 +162,7 @@ class Report(Frozen):
     scale: float = 1.0
     extended_from: tuple[int, ...] = ()
     in_slices: tuple[str, ...] = ()
+    block_s: float = 0.0
     coverage: float
     counts: Counts
     stacks: tuple[StackColumn, ...]
