@@ -26,23 +26,22 @@ _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 
 
 class CommandParameters(Parameters):
-    """A command is a list of words, or a text that is split as by a shell (a shell itself: `sh -c '…'`). `prepare` and
+    """A command is a list of words, or a text, split as by a shell (a shell: `sh -c '…'`). `prepare` and
     `cleanup` may hold several, one on each line or as a list of lists. They run in an empty directory on the file
-    system under test. What `run` starts must end before it; what `prepare` leaves running, such as a
-    server with `cache: warm`, is ended afterwards. In each word, `{directory}` stands for that directory, `{file}` for
-    the copy of `file`, and `{seed}` for a number that differs between blocks.
+    system under test. What `run` starts must end before it; what `prepare` starts may stay with `cache: warm`, and is
+    ended afterwards. In each word, `{directory}` is that directory, `{file}` the copy of `file`, and `{seed}` a number
+    that differs between blocks.
 
-    The commands run with all rights of the user who runs fslab, usually root; with `user` as that user: the directory
-    belongs to it, `HOME`, `USER` and `LOGNAME` are set, and it can read all files. `limits` sets resource limits by
-    their names in prlimit(1): `limits: {nofile: 65536, memlock: unlimited}`. `fslab plan` shows the commands and the
-    text of `file`; `fslab run` asks for confirmation, or requires `--allow-commands`.
+    They run with all rights of fslab's user, usually root; with `user` as that user: the directory belongs to
+    it, `HOME`, `USER` and `LOGNAME` are set, and it can read all files. `limits` sets resource limits by their names in
+    prlimit(1): `limits: {nofile: 65536, memlock: unlimited}`. `fslab plan` shows the commands and the text of `file`;
+    `fslab run` asks first, or requires `--allow-commands`.
 
-    `metrics` says how figures are read from the output: `metrics: {rate: {pattern: "rate: ([0-9.]+)", unit: ops/s,
-    better: higher, factor: 1000}}`. `pattern` is a regular expression with one group, the number; its last match in
-    stdout is used, else in stderr. The number times `factor` (default: 1) is the figure in `unit` (B/s, IOPS, files/s,
-    ops/s, ns, s, B, %, count (default), ratio). `better` is `higher` (default), `lower` or `neither`. The stacks are
-    ranked by these metrics. They are ranked by the command's time without any, if `run` has no `{runtime}`, which sets
-    it, or with `rank_time`.
+    `metrics` reads figures from the output: `metrics: {rate: {pattern: "rate: ([0-9.]+)", unit: ops/s, better: higher,
+    factor: 1000}}`. `pattern` is a regular expression with one group, the number; its last match in stdout is used,
+    else in stderr. The number times `factor` (default: 1) is the figure in `unit` (B/s, IOPS, files/s, ops/s, ns, s, B,
+    %, count (default), ratio). `better` is `higher` (default), `lower` or `neither`. The stacks are ranked by these
+    metrics; by the command's time with `rank_time`, or without metrics and `{runtime}`.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
