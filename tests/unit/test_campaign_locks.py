@@ -12,7 +12,7 @@ from tests.made import campaign
 from typer.testing import CliRunner
 
 from fslab.cli import app
-from fslab.errors import BusyError, UnsafeError
+from fslab.errors import BusyError, StoreError, UnsafeError
 from fslab.store.store import Store
 
 _HOLDS = """
@@ -70,3 +70,21 @@ def test_nothing_is_put_beside_a_store_where_another_user_can(tmp_path: Path) ->
     with Store.open(str(url), create=False) as store, pytest.raises(UnsafeError):
         store.delete_campaign("c")
     assert not [each for each in url.parent.iterdir() if each.name.endswith("-running")]
+
+
+@pytest.mark.parametrize("there", ["link", "directory"])
+def test_another_file_of_the_name_of_the_locks_is_an_error_and_stays(tmp_path: Path, there: str) -> None:
+    other, place = tmp_path / "other", tmp_path / "store.sqlite-running"
+    other.write_text("kept")
+    other.chmod(0o600)
+    with Store.open(str(tmp_path / "store.sqlite")) as store:
+        store.create_campaign(campaign("c"))
+        if there == "link":
+            place.symlink_to(other)
+        else:
+            place.mkdir()
+        assert not store.is_running("c")
+        with pytest.raises(StoreError, match="cannot be opened"):
+            store.delete_campaign("c")
+        assert [each.id for each in store.campaigns()] == ["c"]
+    assert (other.read_text(), other.stat().st_mode & 0o777) == ("kept", 0o600)

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from fslab.errors import BusyError
+from fslab.errors import BusyError, StoreError
 from fslab.store.database import check_closed
 from fslab.system import files
 
@@ -29,11 +29,11 @@ def path_of(database: str) -> Path:
 
 @contextlib.contextmanager
 def held(database: str, campaign: str) -> Iterator[None]:
-    """Hold the lock of a campaign. BusyError if another process holds it, UnsafeError if another user can put files
-    beside the store."""
+    """Hold the lock of a campaign. BusyError if another process holds it, StoreError if its file cannot be used,
+    UnsafeError if another user can put files beside the store."""
     check_closed(Path(database))
     path = path_of(database)
-    with files.opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor:
+    with files.closed_after(_opened(path)) as descriptor:
         with contextlib.suppress(
             OSError
         ):  # who shares the store shares its locks; the file may be another user's
@@ -49,6 +49,17 @@ def held(database: str, campaign: str) -> Iterator[None]:
             )
             raise BusyError(what, where=str(path), hint=f"{hint} with Ctrl-C") from error
         yield
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreError(
+            f"cannot be opened: {error.strerror}",
+            where=str(path),
+            hint="fslab makes this file: permit it there, and remove another of its name",
+        ) from error
 
 
 def is_held(database: str, campaign: str) -> bool:
