@@ -72,6 +72,15 @@ def test_nothing_is_put_beside_a_store_where_another_user_can(tmp_path: Path) ->
     assert not [each for each in url.parent.iterdir() if each.name.endswith("-running")]
 
 
+@pytest.mark.parametrize(("store_mode", "mode"), [(0o644, 0o600), (0o664, 0o660), (0o600, 0o600)])
+def test_who_can_only_read_a_store_cannot_hold_its_locks(tmp_path: Path, store_mode: int, mode: int) -> None:
+    url = tmp_path / "store.sqlite"
+    with Store.open(str(url)) as store:
+        url.chmod(store_mode)
+        with store.running("c"):
+            assert (tmp_path / "store.sqlite-running").stat().st_mode & 0o777 == mode
+
+
 @pytest.mark.parametrize("there", ["link", "directory"])
 def test_another_file_of_the_name_of_the_locks_is_an_error_and_stays(tmp_path: Path, there: str) -> None:
     other, place = tmp_path / "other", tmp_path / "store.sqlite-running"

@@ -34,10 +34,10 @@ def held(database: str, campaign: str) -> Iterator[None]:
     check_closed(Path(database))
     path = path_of(database)
     with files.closed_after(_opened(path)) as descriptor:
-        with contextlib.suppress(
-            OSError
-        ):  # who shares the store shares its locks; the file may be another user's
-            os.fchmod(descriptor, Path(database).stat().st_mode & 0o666)
+        with contextlib.suppress(OSError):  # it may be another user's
+            # Who can write to the store shares its locks. Who can only read it could hold them all.
+            writers = Path(database).stat().st_mode & 0o222
+            os.fchmod(descriptor, writers | writers << 1)
         try:
             fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _lock(campaign))
         except OSError as error:
