@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import fuse
 from tests.limits import LIMIT_S
 
 from fslab import feasibility
@@ -367,6 +368,31 @@ class TestJournals:
         assert cleanup.clean_all()[1]
         assert not (tmp_path / "fslab-test-0004-t").exists()
         (target / "not empty").rmdir()
+        assert cleanup.clean_all()[1] == []
+
+    def test_a_path_whose_server_does_not_answer_does_not_keep_the_rest(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked = []
+
+        def ask(path: Path) -> None:
+            asked.append(path)
+            check_answers(path, 0.5)
+
+        check_answers = mounts.check_answers
+        (served := tmp_path / "served").mkdir()
+        (tree := tmp_path / "fslab-test-0006-t").mkdir()
+        images = [served / f"fslab-test-0006-{number}.img" for number in range(3)]
+        with CampaignJournal("test-0006") as journal:
+            journal.will_create("tree", str(tree))
+            for image in images:
+                journal.will_create("image", str(image))
+        with monkeypatch.context() as patched, fuse.mounted(served, of=0, says=None):
+            patched.setattr(mounts, "check_answers", ask)
+            (told,) = cleanup.clean_all()[1]
+            assert str(told).startswith(f"{images[-1]}: does not answer")
+            assert not tree.exists()
+            assert asked == [images[-1], tree], "it is waited for once"
         assert cleanup.clean_all()[1] == []
 
     def test_an_entry_that_the_full_disk_cut_short_is_not_an_entry(self, tmp_path: Path, shell: Any) -> None:

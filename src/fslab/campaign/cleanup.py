@@ -70,7 +70,8 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
     """
     if mark := journal.known_mark():
         process_marks.end_marked(mark)
-    _abort_disks(journal)
+    places = _Places()
+    _abort_disks(journal, places)
     done: list[JournalEntry] = []
     failures: list[Exception] = []
     pending = journal.pending()
@@ -87,7 +88,7 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
             if entry in later:
                 continue
             try:
-                _undo(journal, entry)
+                _undo(journal, entry, places)
             except Exception as error:  # whatever it is: it must not keep the others
                 failures.append(error)
             else:
@@ -106,7 +107,28 @@ def _told(error: Exception, campaign: str) -> FslabError:
     return FslabError(what, where=campaign, hint="fix this, then run: fslab clean")
 
 
-def _undo(journal: CampaignJournal, entry: JournalEntry) -> None:
+class _Places:
+    """The directories of entries: one whose server does not answer is waited for only once."""
+
+    def __init__(self) -> None:
+        self._silent: dict[Path, FslabError] = {}
+
+    def check(self, entry: JournalEntry) -> None:
+        """Raise FslabError for an entry at a path that does not answer: whatever asks for it would wait without end."""
+        if entry.kind not in _PATHS:
+            return
+        path = Path(entry.target)
+        if known := self._silent.get(path.parent):
+            raise known
+        try:
+            mounts.check_answers(path)
+        except FslabError as error:
+            self._silent[path.parent] = error
+            raise
+
+
+def _undo(journal: CampaignJournal, entry: JournalEntry, places: _Places) -> None:
+    places.check(entry)
     _check_ours(journal.campaign, entry)
     _check_mounted(journal, entry)
     if entry.kind in _ON_DEVICES:
@@ -143,7 +165,7 @@ def _settings_locked(
         yield settings
 
 
-def _abort_disks(journal: CampaignJournal) -> None:
+def _abort_disks(journal: CampaignJournal, places: _Places) -> None:
     """Abort the connections of virtual disks first: after that, nothing on these disks waits for a dead server.
 
     Errors are ignored here. The disk's own entry tries again and reports the error.
@@ -151,6 +173,7 @@ def _abort_disks(journal: CampaignJournal) -> None:
     for entry in journal.pending():
         if entry.kind == "disk":
             with contextlib.suppress(FslabError, OSError):
+                places.check(entry)
                 _check_ours(journal.campaign, entry)
                 disk_server.clean(Path(entry.target))
 

@@ -9,13 +9,14 @@ import os
 import time
 from pathlib import Path
 
-from fslab.errors import MountError
+from fslab.errors import MountError, ToolTimeoutError
 from fslab.system import cache, mountinfo, proc, syscalls, sysfs
 from fslab.system.files import opened
 from fslab.system.mountinfo import Mount
 
 PROC = Path("/proc")
 UNMOUNT_DEADLINE_S = 20.0
+ANSWER_S = 10.0
 
 
 def mounted(path: Path = mountinfo.OWN) -> list[Mount]:
@@ -33,6 +34,21 @@ def containing(path: Path) -> Mount:
     real = path.resolve()
     inside = [mount for mount in mounted() if real.is_relative_to(mount.target)]
     return max(reversed(inside), key=lambda mount: len(mount.target.parts))
+
+
+def check_answers(path: Path, limit_s: float = ANSWER_S) -> None:
+    """Raise MountError if the server of a network or FUSE file system does not answer what ``path`` is.
+
+    Another process asks: the kernel may let nothing end it, SIGKILL included, before the server answers.
+    """
+    try:
+        proc.run(["stat", "--", str(path)], check=False, timeout_s=limit_s)
+    except ToolTimeoutError as error:
+        raise MountError(
+            f"does not answer within {limit_s:g} s",
+            where=str(path),
+            hint="start its server again, or unmount it (umount -f -l), then: fslab clean",
+        ) from error
 
 
 def device_under(mount: Mount) -> str | None:
