@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fslab.campaign import trial_loop
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.watch import Watch
+from fslab.campaign.probing import Watch
 from fslab.cell import MediumSpec, StackSpec
 from fslab.machine import tuning
 from fslab.probes import SnapshotMoment

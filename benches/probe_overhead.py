@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.watch import Watch
+from fslab.campaign.probing import Watch
 from fslab.cell import MediumSpec, StackSpec
 from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Probe, SnapshotMoment, Target

@@ -11,7 +11,7 @@ import traceback
 from types import TracebackType
 from typing import NoReturn
 
-from fslab import outputs
+from fslab import safe_output
 from fslab.errors import FULL_DISK, FslabError, InterruptedBySignal, NoSpaceError, UsageError
 from fslab.names import shown
 from fslab.system import signals
@@ -35,7 +35,7 @@ def main() -> NoReturn:
     signals.install()
     gc.set_threshold(GARBAGE)
     os.umask(os.umask(0o077) | stat.S_IWOTH)  # root works in no directory that others can write to
-    outputs.buffer_standard_output()
+    safe_output.buffer_standard_output()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ★ and µ must not cause an error

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.campaign import cleanup as undoing
-from fslab.campaign.journal import CampaignJournal
+from fslab.campaign.undo_journal import CampaignJournal
 from fslab.cell import StackSpec
 from fslab.errors import FslabError
 from fslab.storage import StackDevice, Workspace, stack

@@ -17,7 +17,7 @@ from tests.guest.conftest import cell, group_members
 from tests.limits import LIMIT_S
 
 from fslab.campaign import prepared_states
-from fslab.campaign.run_speed import RunSpeed
+from fslab.campaign.cpu_standstill import RunSpeed
 from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import Cell, Fresh, MachineSpec, MediumSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, GuestError, GuestPanickedError

@@ -23,8 +23,8 @@ from tests.limits import LIMIT_S
 from fslab import feasibility
 from fslab.campaign import cleanup
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.journal import CampaignJournal, default_directory
 from fslab.campaign.trial_loop import new_id
+from fslab.campaign.undo_journal import CampaignJournal, default_directory
 from fslab.cell import MediumSpec, StackSpec
 from fslab.errors import BusyError, FslabError, MountError, UnsafeError, UsageError
 from fslab.machine import tuning

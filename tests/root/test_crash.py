@@ -22,7 +22,7 @@ from tests.limits import wait_for
 from tests.root.conftest import FSLAB
 
 from fslab.api.crash import run_request
-from fslab.campaign import journal
+from fslab.campaign import undo_journal
 from fslab.campaign.cleanup import clean_all
 from fslab.crash import bounded_sequences, examine
 from fslab.crash.findings import Kind
@@ -397,7 +397,7 @@ def test_after_sigkill_clean_mounts_the_file_system_under_test_again(
         after.options,
         after.filesystem,
     )
-    assert not list(journal.leftover())
+    assert not list(undo_journal.leftover())
 
 
 def test_a_disk_that_ignores_flushes_is_found(crash: Any) -> None:

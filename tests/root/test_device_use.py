@@ -17,7 +17,7 @@ from tests.disk_server import Server
 from fslab.campaign import launch
 from fslab.campaign.observer import Observer
 from fslab.errors import BusyError, UnsafeError
-from fslab.storage import blank, guard, shared
+from fslab.storage import blank_check, device_overlap, guard
 from fslab.store.store import Store
 from fslab.study import load
 from fslab.system import loop_devices, sysfs
@@ -206,18 +206,18 @@ class TestBlank:
             for offset in range(2 * MIB, 62 * MIB, 64 << 10):
                 node.seek(offset + (20 << 10))
                 node.write(os.urandom(40 << 10))
-        assert "not blank" in (blank.reason_not_blank(device, print) or "")
+        assert "not blank" in (blank_check.reason_not_blank(device, print) or "")
 
     def test_one_byte_is_enough_and_erased_flash_is_blank(self, loop: Make) -> None:
         device = loop()
-        assert blank.reason_not_blank(device, print) is None
+        assert blank_check.reason_not_blank(device, print) is None
         with device.open("r+b") as node:
             node.write(b"\xff" * (3 * MIB))
-        assert blank.reason_not_blank(device, print) is None
+        assert blank_check.reason_not_blank(device, print) is None
         with device.open("r+b") as node:
             node.seek(33 * MIB + 12345)
             node.write(b"x")
-        assert "not blank" in (blank.reason_not_blank(device, print) or "")
+        assert "not blank" in (blank_check.reason_not_blank(device, print) or "")
 
     def test_what_is_not_read_in_time_needs_wipe(
         self, loop: Make, stable: Stable, monkeypatch: pytest.MonkeyPatch
@@ -225,60 +225,60 @@ class TestBlank:
         device = loop()
         path = stable(device)
         # Otherwise the device is refused because it is a loop device that fslab did not create.
-        monkeypatch.setattr(shared, "disk", lambda _: Path("/nothing"))
+        monkeypatch.setattr(device_overlap, "disk", lambda _: Path("/nothing"))
         guard.check_blank(path, [], print)
-        monkeypatch.setattr(blank, "LIMIT_S", 0.0)
-        blank._proved.clear()
+        monkeypatch.setattr(blank_check, "LIMIT_S", 0.0)
+        blank_check._proved.clear()
         with pytest.raises(UnsafeError, match=r"only 0 B of 64 MiB could be read") as caught:
             guard.check_blank(path, [], print)
         assert f"--wipe {path}" in (caught.value.hint or "")
         guard.check_blank(path, [path], print)
 
     def test_how_far_it_is_is_reported(self, loop: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(blank, "TELL_EVERY_S", 0.0)
+        monkeypatch.setattr(blank_check, "TELL_EVERY_S", 0.0)
         told: list[str] = []
-        blank.reason_not_blank(device := loop(), told.append)
+        blank_check.reason_not_blank(device := loop(), told.append)
         assert f"checking that {device} is blank: 50% read" in told
 
     def test_a_proof_holds_until_something_is_written(
         self, loop: Make, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         device = loop()
-        assert blank.reason_not_blank(device, print) is None
+        assert blank_check.reason_not_blank(device, print) is None
         with monkeypatch.context() as patched:
-            patched.setattr(blank, "LIMIT_S", 0.0)
-            assert blank.reason_not_blank(device, print) is None
+            patched.setattr(blank_check, "LIMIT_S", 0.0)
+            assert blank_check.reason_not_blank(device, print) is None
         with device.open("r+b") as node:
             node.seek(20 * MIB + (20 << 10))
             node.write(b"x")
             node.flush()
             os.fsync(node.fileno())
-        assert "not blank" in (blank.reason_not_blank(device, print) or "")
+        assert "not blank" in (blank_check.reason_not_blank(device, print) or "")
 
     def test_a_device_that_cannot_be_read_is_refused(self, loop: Make) -> None:
         device = loop()
         os.truncate(Path(sysfs.text(sysfs.block_directory(device) / "loop/backing_file") or ""), 32 * MIB)
         with pytest.raises(UnsafeError, match="cannot be read"):
-            blank.reason_not_blank(device, print)
+            blank_check.reason_not_blank(device, print)
 
     def test_what_follows_a_bad_sector_is_not_taken_for_blank(self, serve: Callable[..., Server]) -> None:
         server = serve()
         device = server.attach()
         server.ask("arm", effect="error", op="read", start=MIB, end=MIB + 4096)
         with pytest.raises(UnsafeError, match="cannot be read"):
-            blank.reason_not_blank(device, print)
+            blank_check.reason_not_blank(device, print)
 
     def test_a_device_that_is_written_during_the_check_is_not_blank(
         self, loop: Make, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         device = loop()
-        monkeypatch.setattr(blank, "TELL_EVERY_S", 0.0)
+        monkeypatch.setattr(blank_check, "TELL_EVERY_S", 0.0)
 
         def write_behind(text: str) -> None:
             if text.endswith("50% read"):
                 write(device)
 
-        assert blank.reason_not_blank(device, write_behind) == "was written while it was read"
+        assert blank_check.reason_not_blank(device, write_behind) == "was written while it was read"
 
     @pytest.mark.parametrize("synced", [True, False])
     def test_what_came_through_the_whole_disk_is_not_hidden_by_the_partition_s_cache(
@@ -291,24 +291,24 @@ class TestBlank:
             disk.write(b"x")
             if synced:
                 os.fsync(disk.fileno())
-            assert "not blank" in (blank.reason_not_blank(part, print) or "")
+            assert "not blank" in (blank_check.reason_not_blank(part, print) or "")
 
     def test_a_proof_of_a_partition_ends_with_a_write_through_the_whole_disk(self, parted: Path) -> None:
         part = Path(f"{parted}p1")
-        assert blank.reason_not_blank(part, print) is None
+        assert blank_check.reason_not_blank(part, print) is None
         write(parted)
         with pytest.raises(UnsafeError, match="was written after it was found to be blank"):
-            blank.check_unwritten(part)
+            blank_check.check_unwritten(part)
 
     def test_a_proof_ends_with_the_first_write(self, loop: Make) -> None:
         device = loop()
-        assert blank.reason_not_blank(device, print) is None
-        blank.check_unwritten(device)
-        assert blank.reason_not_blank(device, print) is None
+        assert blank_check.reason_not_blank(device, print) is None
+        blank_check.check_unwritten(device)
+        assert blank_check.reason_not_blank(device, print) is None
         write(device)
         with pytest.raises(UnsafeError, match="was written after it was found to be blank"):
-            blank.check_unwritten(device)
-        blank.check_unwritten(device)
+            blank_check.check_unwritten(device)
+        blank_check.check_unwritten(device)
 
 
 def write(device: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.trial_loop import new_id
 from fslab.errors import FslabError, UnsafeError
-from fslab.storage import StackDevice, blank, guard
+from fslab.storage import StackDevice, blank_check, guard
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import loop_devices, mounts
 
@@ -213,7 +213,7 @@ def test_one_that_somebody_else_has_written_since_is_not_wiped(
     paths = [stable(device) for device in devices]
 
     def check_blank(path: str, *_: object) -> None:  # of loop devices, it says that they have data
-        assert blank.reason_not_blank(Path(path), print) is None
+        assert blank_check.reason_not_blank(Path(path), print) is None
         if path == paths[1]:
             shell("mkfs.ext4", "-q", devices[0])
 

@@ -16,12 +16,12 @@ from tests import made
 from fslab import feasibility
 from fslab.campaign import cleanup as undoing
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.trial import run_trial
 from fslab.campaign.trial_loop import new_id
+from fslab.campaign.undo_journal import CampaignJournal
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey
 from fslab.errors import BusyError, UnsafeError, UnsupportedError, UsageError
-from fslab.storage import Workspace, blank, guard, stack
+from fslab.storage import Workspace, blank_check, guard, stack
 from fslab.storage.layouts import REGISTRY, volume_name
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import files, kernel, loop_devices, mounts, proc
@@ -291,7 +291,7 @@ class TestSeveralDisks:
                 stack.build(wanted, workspace, undo, slot="m", make=True)
             finally:
                 opened.close()
-        assert all(blank.reason_not_blank(Path(path), print) is None for path in paths)
+        assert all(blank_check.reason_not_blank(Path(path), print) is None for path in paths)
 
     def test_one_disk_under_two_names_is_no_two_disks(
         self, loop: Callable[[], Path], stable: Callable[[Path], str], monkeypatch: pytest.MonkeyPatch
@@ -332,7 +332,7 @@ def test_the_journal_finds_the_same_disks_again_and_no_others(
         (entry,) = journal.pending()
         assert entry.nodes() == [first, second]
         with monkeypatch.context() as patched:
-            patched.setattr("fslab.campaign.journal.boot", lambda: "another")
+            patched.setattr("fslab.campaign.undo_journal.boot", lambda: "another")
             assert entry.nodes() == [first], "only a stable name means the same disk after a reboot"
         Path(name).unlink()
         Path(name).symlink_to(second)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.root.test_store_lost import Noting, created
 
-from fslab.campaign import journal, liveness, trial_loop
+from fslab.campaign import liveness, trial_loop, undo_journal
 from fslab.campaign import workspace as workspaces
 from fslab.storage import Workspace
 from fslab.store.campaign import CampaignStatus
@@ -38,7 +38,7 @@ def test_how_it_ended_is_stored_while_its_process_holds_it(
         with opened(*arguments) as workspace:
             yield workspace
             before.append(store.campaign(campaign.id).status)
-            assert journal.is_running(campaign.id)
+            assert undo_journal.is_running(campaign.id)
 
     monkeypatch.setattr(workspaces, "opened", watched)
     trial_loop.run_campaign(campaign, store, Noting(at_trial=lambda _: None), budget_s=None)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fslab.campaign import cleanup
-from fslab.campaign.journal import CampaignJournal
+from fslab.campaign.undo_journal import CampaignJournal
 from fslab.errors import UnsafeError
 from fslab.storage import Workspace, pool
 from fslab.storage.filesystems.zfs import Zfs

@@ -13,7 +13,7 @@ from fslab import feasibility
 from fslab.campaign.trial_loop import new_id
 from fslab.errors import BusyError, UnsafeError
 from fslab.plan.expand import expand
-from fslab.storage import blank, guard, shared
+from fslab.storage import blank_check, device_overlap, guard
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study import load
 from fslab.system import loop_devices
@@ -72,7 +72,7 @@ def test_a_partition_is_blank_whoever_writes_to_another_one(
     parted: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, first, second = parted
-    monkeypatch.setattr(blank, "TELL_EVERY_S", 0.0)
+    monkeypatch.setattr(blank_check, "TELL_EVERY_S", 0.0)
 
     def write(_: str) -> None:
         with second.open("r+b") as node:
@@ -80,9 +80,9 @@ def test_a_partition_is_blank_whoever_writes_to_another_one(
             node.flush()
             os.fsync(node.fileno())
 
-    assert blank.reason_not_blank(first, write) is None
+    assert blank_check.reason_not_blank(first, write) is None
     write("")
-    blank.check_unwritten(first)
+    blank_check.check_unwritten(first)
 
 
 def test_a_campaign_on_a_partition_keeps_others_off_the_disk(
@@ -117,7 +117,7 @@ def test_an_open_command_device_counts_as_a_writer(
     """
     device, node = loop(), tmp_path / "sg"
     path = stable(device)
-    monkeypatch.setattr(shared, "_generic", lambda _: iter(["c1:7"]))
+    monkeypatch.setattr(device_overlap, "_generic", lambda _: iter(["c1:7"]))
     os.mknod(node, 0o20600, os.makedev(1, 7))
     reader = os.open(node, os.O_RDONLY)
     guard.check_unused(path)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests import made
 
-from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.sliced_rounds import run_in_slices
+from fslab.campaign.undo_journal import CampaignJournal
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey
 from fslab.storage import Workspace, mount_point
 from fslab.system import mounts

@@ -12,7 +12,7 @@ from tests.root.test_stacks import spec
 from tests.root.test_trial import cell, run, value
 
 from fslab.errors import UnsupportedError
-from fslab.storage import Workspace, content, stack
+from fslab.storage import Workspace, initial_content, stack
 
 
 def test_new_files_inherit_the_attributes_of_the_work_directory(workspace: Workspace, shell: Any) -> None:
@@ -44,8 +44,8 @@ def test_it_is_filled_with_holes_and_alike_each_time(filesystem: str, workspace:
         with ExitStack() as undo:
             up = stack.build(spec(filesystem, fill="70%"), workspace, undo, slot="m", make=True)
             assert up.target is not None
-            total, used, _ = content.usage(up.target)
-            assert used / total == pytest.approx(0.7, abs=content.PRECISION)
+            total, used, _ = initial_content.usage(up.target)
+            assert used / total == pytest.approx(0.7, abs=initial_content.PRECISION)
             files = {int(path.name): path.stat().st_size for path in up.target.glob("fill/*/*")}
             assert len(files) < 1 + max(files), "some were deleted"
             assert up.empty_bytes == pytest.approx(used, abs=1 << 20)

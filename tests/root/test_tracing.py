@@ -18,15 +18,15 @@ from tests import made
 
 from fslab.campaign import cleanup
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.trial import run_trial
 from fslab.campaign.trial_loop import new_id
+from fslab.campaign.undo_journal import CampaignJournal
 from fslab.cell import Cache, Cell, MediumSpec, TrialKey
 from fslab.explain.evidence import Evidence
 from fslab.explain.statements import statements_of
 from fslab.probes import REGISTRY, Target
 from fslab.storage import Workspace
-from fslab.system import detached, mounts
+from fslab.system import detached_mounts, mounts
 from fslab.tracing import available, figures
 from fslab.tracing.ebpf import DeviceSplit
 from fslab.tracing.tracer import Tracer
@@ -80,7 +80,7 @@ def test_clean_removes_a_ring_that_a_killed_campaign_left_recording(
 
 def instances() -> set[str]:
     """Return the names of the trace instances of this process. Other tests trace at the same time."""
-    every = (path.name for path in (detached.tracefs() / "instances").iterdir())
+    every = (path.name for path in (detached_mounts.tracefs() / "instances").iterdir())
     return {name for name in every if name.startswith("fslab-") and f"-{os.getpid()}" in name}
 
 
@@ -98,7 +98,7 @@ def test_metadata_of_synced_writes(
     record = run(workspace, cell(filesystem, mount, WITHOUT_TIMES, medium), traced=True)
     assert record.status is Status.TRACED
     ring = f"fslab-{workspace.campaign}-trace"
-    assert not (detached.tracefs() / "instances" / ring).exists(), "no ring is left behind"
+    assert not (detached_mounts.tracefs() / "instances" / ring).exists(), "no ring is left behind"
     assert isinstance(workspace.journal, CampaignJournal)
     assert ("trace", ring) in [(each.kind, each.target) for each in workspace.journal.pending()]
     assert record.provenance.observed["trace_method"], record.provenance.observed
@@ -119,7 +119,7 @@ def test_reads_after_commits_are_not_counted_as_metadata(
     try:
         major, minor = os.major(device.stat().st_rdev), os.minor(device.stat().st_rdev)
         try:
-            counted = DeviceSplit(detached.tracefs(), major << 20 | minor)
+            counted = DeviceSplit(detached_mounts.tracefs(), major << 20 | minor)
         except OSError as error:
             pytest.skip(f"eBPF: {error}")
         descriptor = os.open(mounted / "data", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
@@ -216,7 +216,7 @@ def test_without_tracefs_the_counters_still_speak(
     def refused() -> Path:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
-    monkeypatch.setattr(detached, "tracefs", refused)
+    monkeypatch.setattr(detached_mounts, "tracefs", refused)
     of = cell("btrfs", "defaults", {**SYNCED, "io_size": "256k"})
     record = run(workspace, of, traced=True)
     assert record.status is Status.TRACED
@@ -268,7 +268,7 @@ def test_nothing_is_mounted_by_looking_at_debugfs() -> None:
         return {mount.target for mount in mounts.mounted() if mount.filesystem in {"debugfs", "tracefs"}}
 
     before = mounted()
-    assert (detached.debugfs() / "bdi").is_dir()
+    assert (detached_mounts.debugfs() / "bdi").is_dir()
     assert mounted() == before
 
 

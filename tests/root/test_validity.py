@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from tests import made
 
+from fslab.campaign.probing import Watch
 from fslab.campaign.run_samples import Ran
 from fslab.campaign.trial import run_trial
-from fslab.campaign.watch import Watch
 from fslab.cell import Cache, StackSpec, TrialKey
 from fslab.machine import facts
 from fslab.probes import SnapshotMoment, Work

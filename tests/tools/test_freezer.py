@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fslab.campaign import cleanup
-from fslab.campaign.journal import CampaignJournal
+from fslab.campaign.undo_journal import CampaignJournal
 from fslab.system import cgroup, freezer, proc, process_marks
 
 # Two processes that each count in a file of their own.

@@ -19,12 +19,12 @@ from typing import Any
 import pytest
 from tests import fuse, idmapped
 
-from fslab import outputs, plugins
+from fslab import plugins, safe_output
 from fslab.api import crash, replications
 from fslab.campaign import cleanup
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.trial_loop import new_id
+from fslab.campaign.undo_journal import CampaignJournal
 from fslab.cell import MachineSpec
 from fslab.cli import report
 from fslab.crash.request import CrashRequest
@@ -619,11 +619,11 @@ class TestDirectoriesOfOurOwn:
         os.mkfifo(theirs / "pipe")  # they can put a link there before it is opened
         for name in ("report.html", "deeper/report.html", "pipe", "link"):
             with pytest.raises(UnsafeError, match="another '--output'"):
-                outputs.replace(theirs / name, "text")
+                safe_output.replace(theirs / name, "text")
         new = theirs / "new"
         before_a_campaign = partial(report.check_name, theirs / "report.html")
         into = (partial(make, (), new) for make in (figures.write, replications.write))
-        for make in (before_a_campaign, partial(outputs.make_directory, new), *into):
+        for make in (before_a_campaign, partial(safe_output.make_directory, new), *into):
             with pytest.raises(UnsafeError, match="another '--output'"):
                 make()
         with pytest.raises(UnsafeError, match="another '--recordings'"):
@@ -631,18 +631,18 @@ class TestDirectoriesOfOurOwn:
         with pytest.raises(UnsafeError, match="another 'DIRECTORY'"):
             crash._ground(new)
         assert {each.name for each in theirs.iterdir()} == {"link", "pipe"}
-        outputs.replace(Path("/dev/stdout"), "to a stream\n")
+        safe_output.replace(Path("/dev/stdout"), "to a stream\n")
         assert capfd.readouterr().out == "to a stream\n"
 
     def test_for_reports_in_memory(self, tmp_path: Path) -> None:
         with tempfile.TemporaryDirectory(dir="/dev/shm") as made:  # below /dev, but no device
-            outputs.replace(Path(made, "new"), "text")
+            safe_output.replace(Path(made, "new"), "text")
             assert Path(made, "new").read_text() == "text"
             (tmp_path / "file").write_text("mine")
             Path(made, "out").symlink_to(tmp_path)
             os.chown(made, NOBODY, NOBODY)
             with pytest.raises(UnsafeError, match="another '--output'"):
-                outputs.replace(Path(made, "out/file"), "text")
+                safe_output.replace(Path(made, "out/file"), "text")
             assert (tmp_path / "file").read_text() == "mine"
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from fslab.campaign import cleanup, launch
-from fslab.campaign import journal as journals
+from fslab.campaign import undo_journal as journals
 from fslab.campaign import workspace as workspaces
-from fslab.campaign.journal import CampaignJournal, JournalEntry, default_directory, parse
 from fslab.campaign.observer import Observer
 from fslab.campaign.trial_loop import run_campaign
+from fslab.campaign.undo_journal import CampaignJournal, JournalEntry, default_directory, parse
 from fslab.errors import BusyError, FslabError, InterruptedBySignal, ToolFailedError, UnsafeError
 from fslab.machine import _settings, facts, tuning
 from fslab.plan.expand import expand

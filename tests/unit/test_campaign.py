@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests import made
 
-from fslab.campaign.journal import CampaignJournal, JournalEntry, is_running, leftover, parse
 from fslab.campaign.trial_loop import TrialHistory, new_id
+from fslab.campaign.undo_journal import CampaignJournal, JournalEntry, is_running, leftover, parse
 from fslab.cell import Cell
 from fslab.errors import BusyError
 from fslab.trial_record import Status, TrialRecord

@@ -30,7 +30,7 @@ from fslab.claims.verdict import common, from_edge, of_claim
 from fslab.stats.estimate_model import CORRELATED, ComparisonMethod, RatioEstimate
 from fslab.stats.interim_looks import Looks, compare_at_look
 from fslab.stats.interval import Interval
-from fslab.stats.stopping_rule import Goal, is_settled
+from fslab.stats.settled import Goal, is_settled
 from fslab.trial_record import Provenance
 
 __all__ = ["known_independent"]

@@ -11,7 +11,7 @@ from tests.made import campaign as new_campaign
 from tests.unit.claimed import cell, claim, noisy, steady, trials
 from tests.unit.test_claims_terminal import EXT4, XFS, made
 
-from fslab.analysis.cost import measured_share, wall_s
+from fslab.analysis.campaign_time import measured_share, wall_s
 from fslab.api import explanations, publication_conditions
 from fslab.claims import replication, replication_table
 from fslab.claims.build import judged

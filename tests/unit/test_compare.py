@@ -13,7 +13,7 @@ from tests.unit.terminal import printed
 from fslab.analysis.campaign_comparison import Results, compare_results
 from fslab.analysis.campaign_comparison_model import CampaignComparison
 from fslab.analysis.groups import groups
-from fslab.analysis.matching import MatchedBy
+from fslab.analysis.matching_cells import MatchedBy
 from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.rows import answers_of_row
 from fslab.answers.model import Verdict

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.compared import FACTS, MEDIUM, around, cell, compared, metrics_of, trials
 
 from fslab.analysis.campaign_comparison import Results, compare_results, refused
-from fslab.analysis.matching import MatchedBy, chosen, match
+from fslab.analysis.matching_cells import MatchedBy, chosen, match
 from fslab.api import comparisons
 from fslab.cell import Cache, MachineSpec, StackSpec
 from fslab.errors import UsageError

@@ -27,8 +27,8 @@ from tests.unit.test_report import (
 from fslab.analysis.standings import StandingCertainty
 from fslab.cell import Cell, MachineSpec, StackSpec, WorkloadSpec
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim
-from fslab.report import cells as cells_of_tables
 from fslab.report import conclusion_terminal, paper
+from fslab.report import table_fields as cells_of_tables
 from fslab.report.conclusion import Conclusion, conclude
 from fslab.report.conclusion_terminal import show
 from fslab.report.model import GuestSummary, Report

@@ -162,7 +162,7 @@ class TestEveryDoor:
         assert callers == {
             ("campaign/trial_loop.py", "TrialMachines"), ("campaign/trial_dispatch.py", "run_trial"),
             ("campaign/traced.py", "run_trial"), ("campaign/guest_main.py", "run_trial"),
-            ("campaign/trial_dispatch.py", "boot"), ("campaign/journal.py", "boot"),  # the id of the machine's boot
+            ("campaign/trial_dispatch.py", "boot"), ("campaign/undo_journal.py", "boot"),  # the machine's boot id
             ("api/feature_tests.py", "TrialMachines"),  # what the user typed, and no study
         }  # fmt: skip
 

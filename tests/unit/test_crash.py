@@ -25,8 +25,8 @@ from fslab.crash import (
     sources,
 )
 from fslab.crash.contents import BLOCK_BYTES, PARTS, Place
+from fslab.crash.durable_history import History
 from fslab.crash.findings import Kind
-from fslab.crash.history import History
 from fslab.crash.judge import Positions
 from fslab.crash.oracle import Seen
 from fslab.crash.request import Alphabet

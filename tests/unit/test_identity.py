@@ -9,7 +9,7 @@ from tests.unit.test_history import LEVELS, night
 
 from fslab.analysis.campaign_comparison import Results, compare_results
 from fslab.analysis.history import history
-from fslab.analysis.matching import MatchedBy, match
+from fslab.analysis.matching_cells import MatchedBy, match
 from fslab.cell import Cache, Cell, MediumSpec, by_workload
 from fslab.plan.expand import expand
 from fslab.study.load import load_text

@@ -57,10 +57,10 @@ WORDS = table("""
 errors:
 units:
 names:
-texts: system
+untrusted_text: system
 registry: errors plugins
 plugins: errors system
-outputs: errors names system
+safe_output: errors names system
 cell: names
 trial_record: cell names units
 stopping_settings: cell
@@ -223,7 +223,7 @@ def test_the_command_line_answers_without_loading_the_library() -> None:
     found = loaded("fslab.cli", set())
     assert "fslab.cli.run" in found
     assert {package(each) for each in found} - {None} == {
-        "cli", "errors", "names", "outputs", "store", "system", "units",
+        "cli", "errors", "names", "safe_output", "store", "system", "units",
     }  # fmt: skip
 
 
@@ -380,7 +380,7 @@ def test_one_module_compares() -> None:
 
     One module divides a ratio, instead of comparing two stacks.
     """
-    describing = {"Reason", "change_points", "interval", "median", "multimodality", "ranking", "series"}
+    describing = {"Reason", "change_points", "interval", "median", "multimodality", "order_tests", "ranking"}
     assert describing - {"Reason"} < {path.stem for path in (SOURCE / "fslab" / "stats").glob("*.py")}
     found = {
         str(path.relative_to(SOURCE)): names

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.made import campaign
 
-from fslab.analysis.matching import MatchedBy, match
+from fslab.analysis.matching_cells import MatchedBy, match
 from fslab.campaign import consent
 from fslab.cell import Cell
 from fslab.errors import StudyError

@@ -12,8 +12,8 @@ import pytest
 from pydantic import ValidationError
 from tests import made
 
-from fslab import texts
-from fslab.campaign.journal import CampaignJournal, is_running, leftover
+from fslab import untrusted_text
+from fslab.campaign.undo_journal import CampaignJournal, is_running, leftover
 from fslab.cell import MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, NoSpaceError, StoreError
 from fslab.names import LONGEST_FILE_NAME, file_name, is_word, short_word
@@ -82,11 +82,11 @@ def test_the_output_of_all_trials_together_has_a_limit() -> None:
 
 
 def test_numbers_of_json_have_64_bits() -> None:
-    assert texts.json_of(f"[{2**64 - 1}, -{2**63}, 1e300, 0.12345678901234567890123]")[:2] == [
+    assert untrusted_text.json_of(f"[{2**64 - 1}, -{2**63}, 1e300, 0.12345678901234567890123]")[:2] == [
         2**64 - 1,
         -(2**63),
     ]
-    for read in (texts.json_of, texts.first_json):
+    for read in (untrusted_text.json_of, untrusted_text.first_json):
         with pytest.raises(ValueError, match="more than 64 bits"):
             read("[1" + "0" * 400 + "]")
 

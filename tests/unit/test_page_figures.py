@@ -13,12 +13,12 @@ from tests.unit import compared
 from fslab.cell import Cell, MachineSpec, StackSpec
 from fslab.report import paper
 from fslab.report.build import build
-from fslab.report.cells import one_line
 from fslab.report.figures import points
 from fslab.report.figures.over_time import OrderPoint
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
 from fslab.report.page import assemble, heat, method, render
+from fslab.report.table_fields import one_line
 from fslab.trial_record import Metric, Provenance, Status, TrialRecord, Value
 from fslab.units import Direction, Unit
 

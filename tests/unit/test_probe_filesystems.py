@@ -13,7 +13,7 @@ import pytest
 
 from fslab.probes import REGISTRY, ProbeFinding, SnapshotMoment, Target, Work
 from fslab.probes.extents import _extents, _pieces
-from fslab.system import detached
+from fslab.system import detached_mounts
 from fslab.system.proc import Usage
 
 USAGE = Usage(user_s=0.5, system_s=1.5, max_rss_bytes=8192, voluntary_switches=3, involuntary_switches=4)
@@ -158,7 +158,7 @@ def test_writeback_counters_of_btrfs_on_a_joined_device(
     write(own / "devices/dm-0", "")
     (own / "bdi").symlink_to("../../../devices/virtual/bdi/btrfs-7")
     write(tmp_path / "debug/bdi/btrfs-7/stats", "BdiDirtied:    16 kB\nBdiWritten:    8 kB\n")
-    monkeypatch.setattr(detached, "debugfs", lambda: tmp_path / "debug")
+    monkeypatch.setattr(detached_mounts, "debugfs", lambda: tmp_path / "debug")
     on = replace(target(tmp_path, "loop6", "loop7"), volume="dm-0")
     assert REGISTRY.get("writeback").snapshot(on) == {"BdiDirtied": 16, "BdiWritten": 8}
     assert REGISTRY.get("writeback").snapshot(target(tmp_path, "loop6")) == {}, "another file system"

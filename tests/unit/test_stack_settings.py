@@ -17,7 +17,7 @@ from fslab.machine import _settings
 from fslab.plan.commands import Paths, commands_of
 from fslab.plan.expand import expand
 from fslab.report.page.sweeps import stack_families
-from fslab.storage import Workspace, content
+from fslab.storage import Workspace, initial_content
 from fslab.study.load import load_text
 
 HEAD = """\
@@ -105,10 +105,10 @@ def test_a_command_after_mount_needs_consent_and_is_shown_by_the_plan() -> None:
 
 def test_sizes_of_files_that_fill_are_the_same_each_time_and_few_on_large_devices() -> None:
     for needed in (1e8, 1e13):
-        sizes = list(content._sizes(needed))
-        assert sizes == list(content._sizes(needed))
+        sizes = list(initial_content._sizes(needed))
+        assert sizes == list(initial_content._sizes(needed))
         assert needed <= sum(sizes) <= needed + 1
-        assert len(sizes) <= content.MOST_FILES
+        assert len(sizes) <= initial_content.MOST_FILES
 
 
 def test_settings_of_queues_and_of_arrays_are_found_where_they_are(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from fslab.stats.counts import compare_counts, share_limit
 from fslab.stats.estimate_model import ComparisonMethod, RatioEstimate
 from fslab.stats.interim_looks import Looks
 from fslab.stats.noise_prior import CommonCorrelation
-from fslab.stats.stopping_rule import is_equivalent
+from fslab.stats.settled import is_equivalent
 from fslab.units import Direction, Unit
 
 

@@ -11,7 +11,7 @@ from fslab.stats import Reason
 from fslab.stats.estimate_model import CORRELATED, ComparisonMethod, RatioEstimate
 from fslab.stats.interim_looks import Looks
 from fslab.stats.interval import Interval
-from fslab.stats.stopping_rule import Goal, further_blocks, is_precise, is_settled, size_for, trials_to_detect
+from fslab.stats.settled import Goal, further_blocks, is_precise, is_settled, size_for, trials_to_detect
 
 
 def estimate(low: float, high: float, *, p_value: float = 0.5, n: int = 10) -> RatioEstimate:

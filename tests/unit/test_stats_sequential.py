@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fslab.stats.estimate_model import ComparisonMethod
 from fslab.stats.interim_looks import Looks, compare_at_look
 from fslab.stats.paired_differences import compare_blocks
-from fslab.stats.stopping_rule import Goal, is_settled
+from fslab.stats.settled import Goal, is_settled
 from fslab.stats.student import two_sided_quantile
 
 LOOKS = Looks(first=5)

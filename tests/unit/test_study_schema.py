@@ -14,7 +14,7 @@ from fslab.errors import StudyError
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.study import document, shipped
+from fslab.study import reference_pages, shipped
 from fslab.study.fields import keys_of
 from fslab.study.load import load_text
 from fslab.study.model import StudyFile, StudyStack
@@ -90,11 +90,11 @@ def test_what_loading_refuses_the_schema_refuses(validator: Draft202012Validator
     assert list(validator.iter_errors(plain(text)))
 
 
-AGAIN = "make it again: python -m fslab.study.document docs"
+AGAIN = "make it again: python -m fslab.study.reference_pages docs"
 
 
 def test_the_pages_are_current() -> None:
-    pages = document.pages()
+    pages = reference_pages.pages()
     assert {path.name for path in (DOCS / "tools").iterdir()} == {
         path.removeprefix("tools/") for path in pages if path.startswith("tools/")
     }, AGAIN
@@ -104,7 +104,7 @@ def test_the_pages_are_current() -> None:
 
 def test_the_warnings_name_every_rule_with_its_condition() -> None:
     rules = [rule for registry in (TRIAL_RULES, CAMPAIGN_RULES) for _, rule in registry]
-    page = document.warnings()
+    page = reference_pages.warnings()
     for rule in rules:
         assert rule.when, f"{rule.name} needs its condition"
         assert f"| `{rule.kind}` |" in page
@@ -114,7 +114,7 @@ def test_the_document_has_every_key_with_a_description() -> None:
     models: list[type[BaseModel]] = [StudyFile, StudyStack, WorkloadKeys]
     models += [entry.Options for registry in (MEDIA, LAYOUTS) for _, entry in registry]
     models += [entry.Parameters for _, entry in WORKLOADS]
-    text = document.markdown()
+    text = reference_pages.markdown()
     for model in models:
         for key, info in keys_of(model).items():
             if key in {"options", "parameters", "files"} or key.endswith("_text"):

@@ -16,10 +16,10 @@ import pytest
 from tests import made
 from tests.limits import LIMIT_S
 
-from fslab.campaign import cleanup, journal, workspace
-from fslab.campaign.journal import CampaignJournal
+from fslab.campaign import cleanup, undo_journal, workspace
 from fslab.campaign.running_trial import RunningTrial
 from fslab.campaign.trial_loop import new_id
+from fslab.campaign.undo_journal import CampaignJournal
 from fslab.cell import TrialKey
 from fslab.errors import InterruptedBySignal, UnsafeError
 from fslab.feasibility import RefusingJournal
@@ -33,7 +33,7 @@ def test_a_workspace_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with workspace.opened(name := new_id(), frozenset()) as opened:
         (opened.runtime / "scratch" / "report").write_text("x")
-        assert list(journal.leftover()) == [name]
+        assert list(undo_journal.leftover()) == [name]
     assert [path for path in tmp_path.rglob("*") if name in str(path)] == []
 
 
@@ -178,4 +178,4 @@ def test_processes_are_known_by_a_secret_of_the_campaign_and_not_by_its_name(own
         other.kill()
     with workspace.opened(name, frozenset()) as again:
         assert again.mark not in {mark, name}
-        assert stat.S_IMODE((journal.default_directory() / f"{name}.jsonl").stat().st_mode) == 0o600
+        assert stat.S_IMODE((undo_journal.default_directory() / f"{name}.jsonl").stat().st_mode) == 0o600

@@ -14,7 +14,7 @@ from typing import Any
 from fslab.analysis import campaign_comparison_lines as lines
 from fslab.analysis.campaign_comparison_model import CampaignComparison, Side
 from fslab.analysis.groups import MetricsOf, all_metrics, by_cell, headline_metrics
-from fslab.analysis.matching import Matched, MatchedBy, Partners, match
+from fslab.analysis.matching_cells import Matched, MatchedBy, Partners, match
 from fslab.analysis.measured_campaign import MeasuredCampaign
 from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.rows import looks_of

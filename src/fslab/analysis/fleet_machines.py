@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fslab.analysis.groups import by_cell
-from fslab.analysis.matching import PLACES
+from fslab.analysis.matching_cells import PLACES
 from fslab.analysis.measured_campaign import MeasuredCampaign
 from fslab.analysis.usable_trials import usable_values
 from fslab.cell import Cell

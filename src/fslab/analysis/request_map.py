@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fslab import texts
+from fslab import untrusted_text
 from fslab.cell import Frozen
 from fslab.trial_record import Value
 from fslab.units import LARGEST_BYTES, LONGEST_S, Unit
@@ -156,7 +156,7 @@ def stored(maps: Sequence[RequestMap]) -> str:
 def read(text: str) -> tuple[RequestMap, ...]:
     """Return the maps of a stored text. Empty if it is none, of another version, or has impossible values."""
     try:
-        document = texts.json_of(text)
+        document = untrusted_text.json_of(text)
         disks = document["disks"] if document["version"] == 1 else []
         return tuple(RequestMap.model_validate(each) for each in disks[:MOST_DISKS])
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError):

@@ -22,7 +22,7 @@ from fslab.stats.median import estimate_median, median
 from fslab.stats.multiple_testing import benjamini_hochberg, holm, most_true
 from fslab.stats.noise_prior import CommonCorrelation, NoisePrior, of_two_campaigns
 from fslab.stats.paired_differences import compare_blocks, in_order
-from fslab.stats.stopping_rule import (
+from fslab.stats.settled import (
     Goal,
     further_blocks,
     is_equivalent,

@@ -17,8 +17,8 @@ from fslab.machine.advice import Advice, advise, advise_disks
 from fslab.plan.expand import expand
 from fslab.storage.filesystems import FileSystem
 from fslab.study import load, shipped
-from fslab.study.document import options_of
-from fslab.system import reference_loop
+from fslab.study.reference_pages import options_of
+from fslab.system import reference_work
 from fslab.system.tools import Tool
 from fslab.tracing import available
 
@@ -82,7 +82,7 @@ def of_machine() -> MachineCapabilities:
     return MachineCapabilities(
         machine=machine,
         advice=[*advise(machine), *advise_disks()],
-        reference_spread=reference_loop.spread(),
+        reference_spread=reference_work.spread(),
         capabilities=[*found, *_evidence()],
         matrix=feasibility.matrix(),
         packages_missing=feasibility.packages_missing(needed),

@@ -34,7 +34,7 @@ from fslab.store.database_errors import checked_contents
 from fslab.store.store import Store
 from fslab.study import load, shipped
 from fslab.study.model import Study
-from fslab.study.printed import printed_figures
+from fslab.study.published_figures import printed_figures
 from fslab.units import counted, parse_size
 from fslab.workloads import parsed_if_known
 

@@ -10,7 +10,7 @@ from fslab.analysis.campaign_comparison import Results, refused
 from fslab.analysis.campaign_comparison_model import CampaignComparison
 from fslab.analysis.fleet_model import Fleet
 from fslab.analysis.history_model import History
-from fslab.analysis.matching import MatchedBy, chosen
+from fslab.analysis.matching_cells import MatchedBy, chosen
 from fslab.api.study_campaigns import campaigns_of, check_choice, check_metrics, check_names
 from fslab.errors import NoSpaceError, NotComparableError, StoreError, StoreLostError, UsageError
 from fslab.machine import facts

@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fslab import applications, texts
-from fslab.campaign.journal import CampaignJournal
+from fslab import applications, untrusted_text
 from fslab.campaign.trial_loop import new_id
+from fslab.campaign.undo_journal import CampaignJournal
 from fslab.crash import bounded_sequences, examine, judge, kept_recordings, recording, recovery, states, trial
 from fslab.crash.application_runs import Runs
 from fslab.crash.findings import Finding
@@ -100,7 +100,7 @@ def fault_test(request: FaultRequest) -> dict[str, Any]:
 def run_request(path: Path) -> dict[str, Any]:
     """Do what a file asks for, as a trial wrote it, and return the document. UsageError if it holds no request."""
     try:
-        request = REQUESTS.validate_json(texts.of_file(path, limit_bytes=_REQUEST_LIMIT_BYTES))
+        request = REQUESTS.validate_json(untrusted_text.of_file(path, limit_bytes=_REQUEST_LIMIT_BYTES))
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except UnicodeDecodeError as error:

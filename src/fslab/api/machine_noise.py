@@ -3,7 +3,7 @@
 from collections import deque
 
 from fslab.answers.ratio import trials_to_detect
-from fslab.system import reference_loop
+from fslab.system import reference_work
 from fslab.trial_record import TrialRecord
 from fslab.units import format_duration
 
@@ -24,7 +24,7 @@ def trials_sentence(spread: float, block_s: float | None = None) -> str:
 
 def now() -> float | None:
     """Return the current variation of the loop's speed. Takes half a second."""
-    return reference_loop.spread(rounds=10)
+    return reference_work.spread(rounds=10)
 
 
 class LoopRates:
@@ -42,4 +42,4 @@ class LoopRates:
         """Return the sentence; None while there are too few trials."""
         if len(self._rates) < _FEWEST:
             return None
-        return trials_sentence(reference_loop.spread_of(list(self._rates)))
+        return trials_sentence(reference_work.spread_of(list(self._rates)))

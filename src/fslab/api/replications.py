@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from fslab import outputs
+from fslab import safe_output
 from fslab.api import explanations
 from fslab.api.claims import campaigns_like, judged_study
 from fslab.claims import replication, replication_table
@@ -72,14 +72,14 @@ def write(made: Sequence[Replication], directory: Path) -> None:
 
     Raises UsageError if a file cannot be read or written.
     """
-    outputs.make_directory(directory)
+    safe_output.make_directory(directory)
     for _, page, _ in made:
         text = "\n".join(replication.lines(page))
-        outputs.replace(directory / f"{page.study}.md", f"{text}\n")
+        safe_output.replace(directory / f"{page.study}.md", f"{text}\n")
     readme = directory / "README.md"
     try:
         before = readme.read_text("utf-8", "replace") if readme.is_file() else ""
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(readme)) from error
     index = "\n".join(replication_table.index([each.result for each in made], before))
-    outputs.replace(readme, f"{index}\n")
+    safe_output.replace(readme, f"{index}\n")

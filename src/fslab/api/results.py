@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from fslab import outputs
+from fslab import safe_output
 from fslab.analysis import campaign_comparison
 from fslab.analysis.campaign_comparison_model import CampaignComparison
 from fslab.analysis.groups import all_metrics, headline_metrics
@@ -141,7 +141,7 @@ class CampaignResults:
     def write_report(self, path: str | Path) -> Path:
         """Write the report as one HTML file and return its absolute path. Raises UsageError if it cannot be written."""
         file = Path(path)
-        outputs.replace(file, self.html())
+        safe_output.replace(file, self.html())
         return file.resolve()
 
     def document(self, *, baseline: str | None = None, everything: bool = False) -> dict[str, Any]:

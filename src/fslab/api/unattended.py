@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
-from fslab.analysis.cost import spent_s
+from fslab.analysis.campaign_time import spent_s
 from fslab.campaign import launch, liveness
 from fslab.campaign.consent import places
 from fslab.campaign.observer import Observer

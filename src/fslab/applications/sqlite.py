@@ -28,7 +28,7 @@ from fslab.applications import (
 )
 from fslab.errors import ToolFailedError
 from fslab.storage.crash_promises import Promise, Promises
-from fslab.system import rollback_journal
+from fslab.system import sqlite_journal
 
 FILE = "database"
 _PRAGMA = "sqlite.org/pragma.html#pragma_synchronous"
@@ -134,7 +134,7 @@ class Sqlite(DurableApplication):
 
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
         """Open the database, which rolls a journal back or reads the write-ahead log; check it, and read the rows."""
-        if rollback_journal.names_another_file(directory / f"{FILE}-journal"):
+        if sqlite_journal.names_another_file(directory / f"{FILE}-journal"):
             return RecoveredData(problem="the journal names another file, and SQLite would delete that")
         try:
             with closing(_connected(directory, None)) as database:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from fslab.campaign.journal import CampaignJournal, JournalEntry, leftover
+from fslab.campaign.undo_journal import CampaignJournal, JournalEntry, leftover
 from fslab.errors import BusyError, FslabError, UnsafeError
 from fslab.machine import tuning
 from fslab.storage import mounted_again, pool, signatures

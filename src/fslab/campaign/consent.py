@@ -16,7 +16,7 @@ from pathlib import Path
 from fslab import feasibility, names
 from fslab.cell import Cell
 from fslab.errors import FslabError, UsageError
-from fslab.storage import content, images
+from fslab.storage import images, initial_content
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.campaign import Campaign
 from fslab.study.inputs import InputPlace
@@ -103,7 +103,7 @@ def _directory(cell: Cell) -> Path:
 
 def _of_stack(cell: Cell) -> Iterator[Executed]:
     if cell.stack.after_mount:
-        argv = content.command_argv(cell.stack.after_mount, str(_JOB.directory))
+        argv = initial_content.command_argv(cell.stack.after_mount, str(_JOB.directory))
         yield Executed(kind=Kind.COMMAND, what=shlex.join(argv))
     machine = cell.stack.machine
     for kind, path in ((Kind.KERNEL, machine.kernel), (Kind.MODULES, machine.modules)):

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from fslab.campaign import disks, page_cache
+from fslab.campaign.cpu_standstill import STOOD_STILL, RunSpeed
 from fslab.campaign.prepared_states import KEEP, Prepared
-from fslab.campaign.run_speed import STOOD_STILL, RunSpeed
 from fslab.cell import Cell
 from fslab.probes.virtual_disk import figures
 from fslab.storage import Workspace

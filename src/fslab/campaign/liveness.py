@@ -2,7 +2,7 @@
 
 import os
 
-from fslab.campaign import journal
+from fslab.campaign import undo_journal
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 
@@ -10,7 +10,7 @@ from fslab.store.store import Store
 def is_running(campaign: str, store: Store) -> bool:
     """Return whether a process of this machine runs the campaign: by its journal, if that is where ours are, or by its
     lock in the store."""
-    return journal.is_running(campaign) or store.is_running(campaign)
+    return undo_journal.is_running(campaign) or store.is_running(campaign)
 
 
 def as_it_is(campaign: Campaign, store: Store) -> Campaign:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from fslab.campaign.observer import Observer
 from fslab.cell import Frozen
 from fslab.storage import Workspace
-from fslab.system import descriptors, files, path_owners, untrusted_files
+from fslab.system import device_writers, files, path_owners, untrusted_files
 
 NOTE = "scratch/turn.json"
 NOTE_BYTES = 4096
@@ -112,7 +112,7 @@ def _tell(directory: Path, observer: Observer, begun: float, ended: threading.Ev
 
 
 def _whom(directory: Path) -> str:
-    process = descriptors.locker(directory)
+    process = device_writers.locker(directory)
     known = [found for path in directory.glob(f"*/{NOTE}") if (found := _read(path))]
     if process is not None:
         known = [holder for holder in known if holder.pid == process.pid]

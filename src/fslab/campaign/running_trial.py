@@ -10,7 +10,7 @@ from typing import Any
 
 from fslab.campaign import disks
 from fslab.campaign.prepared_states import Prepared
-from fslab.campaign.watch import Findings
+from fslab.campaign.probing import Findings
 from fslab.cell import Cache, Cell, TrialKey
 from fslab.errors import (
     FULL_DISK,

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from fslab.analysis.cost import spent_s
+from fslab.analysis.campaign_time import spent_s
 from fslab.analysis.further_trials import InterimAnalysis, InterimResult
 from fslab.analysis.groups import groups
 from fslab.analysis.rows import looks_of

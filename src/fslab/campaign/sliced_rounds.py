@@ -20,11 +20,11 @@ from typing import Any
 from fslab import workloads
 from fslab.campaign import disks, slices
 from fslab.campaign.prepared_states import Prepared, PreparedStates
+from fslab.campaign.probing import Watch
 from fslab.campaign.running_trial import RunningTrial
 from fslab.campaign.slices import WorkLeftError
 from fslab.campaign.trial import measure, watched
 from fslab.campaign.trial_setup import Ready, set_up
-from fslab.campaign.watch import Watch
 from fslab.cell import Cell, TrialKey
 from fslab.feasibility import medium_plan
 from fslab.machine import tuning

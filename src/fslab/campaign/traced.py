@@ -17,7 +17,7 @@ from fslab.plan.expand import tool_seed
 from fslab.storage import print_nothing
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
-from fslab.system import detached, signals
+from fslab.system import detached_mounts, signals
 from fslab.trial_record import TrialRecord
 
 
@@ -61,7 +61,7 @@ def trace(
 
 def _check_tracing() -> None:
     try:
-        detached.tracefs()
+        detached_mounts.tracefs()
     except OSError as error:
         if os.geteuid():
             raise NeedsRootError(

@@ -10,13 +10,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from fslab.campaign import disks, page_cache, run_speed, sliced_figures, tool_output
+from fslab.campaign import cpu_standstill, disks, page_cache, sliced_figures, tool_output
 from fslab.campaign.prepared_states import Prepared
+from fslab.campaign.probing import Watch
 from fslab.campaign.run_samples import Ran
 from fslab.campaign.running_trial import RunningTrial
 from fslab.campaign.slices import Timeline
 from fslab.campaign.trial_setup import Ready, set_up
-from fslab.campaign.watch import Watch
 from fslab.cell import Cache, Cell, TrialKey
 from fslab.machine.planned_machine import limit_of
 from fslab.probes import SnapshotMoment, Work
@@ -78,7 +78,7 @@ def _run_tool(trial: RunningTrial, ready: Ready, watch: Watch) -> proc.Completed
         watch.look(running)
 
     with _limited(trial) as within:
-        workspace.tell_host(run_speed.TOOL_BEGINS)
+        workspace.tell_host(cpu_standstill.TOOL_BEGINS)
         done = workspace.run(
             "run",
             ready.command(ready.commands.run),
@@ -89,7 +89,7 @@ def _run_tool(trial: RunningTrial, ready: Ready, watch: Watch) -> proc.Completed
             accounted=True,
             within=within,
         )
-        workspace.tell_host(run_speed.TOOL_ENDS)
+        workspace.tell_host(cpu_standstill.TOOL_ENDS)
         watch.snapshot(SnapshotMoment.END)
     return done
 

@@ -15,9 +15,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from fslab.campaign import disks, watchdog
+from fslab.campaign.cpu_standstill import RunSpeed
 from fslab.campaign.guest_run import GuestRun
 from fslab.campaign.prepared_states import PreparedStates
-from fslab.campaign.run_speed import RunSpeed
 from fslab.campaign.running_trial import status_of
 from fslab.campaign.sliced_rounds import SlicedRounds
 from fslab.campaign.trial import run_trial

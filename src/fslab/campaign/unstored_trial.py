@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
-from fslab import texts
+from fslab import untrusted_text
 from fslab.errors import StoreLostError
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
@@ -40,7 +40,7 @@ def store_kept(campaign: Campaign, store: Store, note: Callable[[str], object]) 
     """Store the kept trial, if there is one and it belongs to this campaign. Any other file is noted and stays."""
     path = path_of(campaign.id)
     try:
-        found = texts.json_of(untrusted_files.read(path, limit_bytes=LIMIT_BYTES))
+        found = untrusted_text.json_of(untrusted_files.read(path, limit_bytes=LIMIT_BYTES))
         record = TrialRecord.model_validate(found)
     except FileNotFoundError:
         return

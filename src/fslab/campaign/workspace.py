@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fslab.campaign.cleanup import undo_pending
-from fslab.campaign.journal import CampaignJournal
+from fslab.campaign.undo_journal import CampaignJournal
 from fslab.storage import Workspace
 from fslab.system import files, oom, paths, signals
 from fslab.system.signals import Teardown

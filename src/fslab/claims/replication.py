@@ -20,7 +20,7 @@ from fslab.claims.model import (
 )
 from fslab.claims.nearness import Condition
 from fslab.claims.verdict import verdict_of
-from fslab.texts import as_markdown
+from fslab.untrusted_text import as_markdown
 
 NONE = "–"
 NEAR = {True: "yes", False: "no", None: NONE}

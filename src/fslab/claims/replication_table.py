@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from fslab.analysis.cost import measured_share, wall_s
+from fslab.analysis.campaign_time import measured_share, wall_s
 from fslab.analysis.usable_trials import has_warnings, is_impossible, is_usable
 from fslab.cell import Frozen
 from fslab.claims.model import BELOW, FAILED, UPHELD, ClaimVerdict, Verdicts

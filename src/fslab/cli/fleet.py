@@ -99,7 +99,7 @@ def changes(
     machine with its curves.
     """
     from fslab.api import comparisons
-    from fslab.report.changes import changes, summary
+    from fslab.report.fleet_changes import changes, summary
 
     with open_store(store) as opened:
         found = comparisons.histories_of_machines(opened, study)

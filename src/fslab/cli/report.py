@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fslab import names, outputs
+from fslab import names, safe_output
 from fslab.cli.common import StoreOption, open_store, say
 from fslab.errors import UsageError
 from fslab.units import counted
@@ -97,7 +97,7 @@ def check_name(file: Path | None, form: FigureFormat = FigureFormat.HTML) -> Non
     if file is not None and os.path.isdir(file):  # noqa: PTH112 - never raises
         raise UsageError("is a directory", where=str(file), hint=f"name a file: {file / 'report.html'}")
     if file is not None:
-        outputs.check_place(file)
+        safe_output.check_place(file)
     ending = "" if file is None else file.suffix.lower()
     if file is None or ending in {"", *_ENDINGS[form]}:
         return
@@ -116,7 +116,7 @@ def conclude(found: CampaignResults, wanted: Path | None, *, quiet: bool) -> Non
 
     try:
         file = wanted or default_file(found.campaign)
-        outputs.make_directory(file.parent)
+        safe_output.make_directory(file.parent)
         found.write_report(file)
     except UsageError as error:
         say(f"no report: {error}", err=True)
@@ -134,7 +134,7 @@ def _write_figures(page: Page, directory: Path) -> None:
 
 def _put(text: str, output: Path | None) -> None:
     if output is None or str(output) == "-":
-        outputs.to_standard_output(text)
+        safe_output.to_standard_output(text)
         return
-    outputs.replace(output, text)
+    safe_output.replace(output, text)
     say(f"report: {output.resolve()}")

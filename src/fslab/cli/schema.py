@@ -14,10 +14,10 @@ def schema(*, markdown: bool = False) -> None:
     Parameters:
         markdown: Print a description of every key in Markdown instead.
     """
-    from fslab.study import document
+    from fslab.study import reference_pages
     from fslab.study import schema as schemas
 
     if markdown:
-        sys.stdout.write(document.markdown())
+        sys.stdout.write(reference_pages.markdown())
     else:
         print_json(schemas.schema())

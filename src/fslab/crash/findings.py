@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fslab.crash.history import SETUP, History
+from fslab.crash.durable_history import SETUP, History
 from fslab.crash.steps import Sync
 
 

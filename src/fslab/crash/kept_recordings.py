@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from fslab import names, texts
+from fslab import names, untrusted_text
 from fslab.crash import examine
 from fslab.crash.application_runs import Runs
 from fslab.crash.examine import Subject
@@ -112,7 +112,7 @@ def load(identity: str, home: Path) -> KeptRecording:
 
 def _loaded(place: Path, identity: str) -> KeptRecording:
     _check_files(place)
-    about = texts.json_of(texts.of_file(place / ABOUT, limit_bytes=ABOUT_BYTES))
+    about = untrusted_text.json_of(untrusted_text.of_file(place / ABOUT, limit_bytes=ABOUT_BYTES))
     if about["version"] != VERSION:
         raise ValueError("another version of fslab made it")
     base, log = (place / names.word(about[name]) for name in ("base", "log"))

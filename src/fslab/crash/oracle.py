@@ -14,8 +14,8 @@ from itertools import product
 
 from fslab.crash import findings
 from fslab.crash.contents import HOLE, PART_BYTES, SECTOR_BYTES, Place, Stamp, attribute, describe, part
+from fslab.crash.durable_history import SETUP, History
 from fslab.crash.findings import Finding, Kind
-from fslab.crash.history import SETUP, History
 from fslab.crash.tree import Inode, Tree
 from fslab.crash.tree import Kind as NodeKind
 from fslab.storage.crash_promises import Promise

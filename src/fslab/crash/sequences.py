@@ -11,7 +11,7 @@ from typing import Any
 
 from fslab.crash import bounded_sequences, operations, oracle
 from fslab.crash.contents import ATTRIBUTE, BLOCK_BYTES, Place, attribute, part
-from fslab.crash.history import History
+from fslab.crash.durable_history import History
 from fslab.crash.oracle import Seen
 from fslab.crash.sources import Mark, Progress, RunVerdict, Source, directory_of
 from fslab.crash.steps import Sequence, Step, Sync, trees

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from fslab import texts
+from fslab import untrusted_text
 from fslab.errors import ToolFailedError, UsageError
 from fslab.system import disk_server, proc
 from fslab.system.signals import Teardown, shielded
@@ -116,7 +116,7 @@ class Builder:
                 raise ToolFailedError("fslab-disk states has ended", where=disk_server.TOOL.program)
             self._rest += part
         line, _, self._rest = self._rest.partition(b"\n")
-        answer: dict[str, Any] = texts.json_of(line)
+        answer: dict[str, Any] = untrusted_text.json_of(line)
         if not answer["ok"]:
             raise ToolFailedError(
                 f"cannot create the crash state: {answer['error']}", where=disk_server.TOOL.program

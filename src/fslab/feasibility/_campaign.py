@@ -10,8 +10,8 @@ from fslab.cell import Cell
 from fslab.errors import FslabError, NoSpaceError, ToolMissingError, UnsafeError, UsageError
 from fslab.feasibility import _programs, _room
 from fslab.feasibility._cells import Reasons, by_cause, foreseen, reasons_of
-from fslab.feasibility._own_checks import refused_by_tools
 from fslab.feasibility._programs import check_plugins, programs_of
+from fslab.feasibility._tool_checks import refused_by_tools
 from fslab.machine import tuning
 from fslab.machine.kinds import REGISTRY
 from fslab.machine.planned_machine import here

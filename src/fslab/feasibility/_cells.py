@@ -6,7 +6,7 @@ from fslab.cell import Cell, StackSpec
 from fslab.errors import FslabError, UnsupportedError, UsageError
 from fslab.feasibility import _machines
 from fslab.machine.planned_machine import here
-from fslab.storage import Workspace, content
+from fslab.storage import Workspace, initial_content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.units import first_of
@@ -149,7 +149,7 @@ def _check_spec(spec: StackSpec) -> None:
         )
     if spec.filesystem is None:
         return
-    for mistake in content.mistakes(spec):
+    for mistake in initial_content.mistakes(spec):
         raise UsageError(mistake, where=spec.name)
     driver = FILESYSTEMS.get(spec.filesystem)
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fslab import texts
+from fslab import untrusted_text
 from fslab.cell import MachineSpec
 from fslab.errors import UsageError, nearest
 from fslab.feasibility import _programs
@@ -43,7 +43,7 @@ def describe() -> MachineDescription:
 def described(path: Path) -> MachineDescription:
     """Read a description, or what ``fslab doctor --json`` wrote. Raises UsageError with all that is wrong."""
     try:
-        value = texts.json_of(texts.of_file(path, limit_bytes=_LIMIT_BYTES))
+        value = untrusted_text.json_of(untrusted_text.of_file(path, limit_bytes=_LIMIT_BYTES))
     except OSError as error:
         raise _wrong(path, f"cannot be read: {error.strerror}") from error
     except ValueError as error:

@@ -8,7 +8,7 @@ from fslab.errors import PluginError
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.machine.planned_machine import here
 from fslab.probes import REGISTRY as PROBES
-from fslab.storage import content
+from fslab.storage import initial_content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
@@ -44,7 +44,7 @@ def remedies_for(needed: Iterable[Tool]) -> list[str]:
 def programs_of(cell: Cell) -> tuple[Tool, ...]:
     """Return the programs that the cell's trials run: of the workload, the layout, the medium and the file system."""
     found = [*workloads.parsed(cell.workload).tools(), *parsed_stack(cell.stack).layout.tools]
-    found += [content.CHATTR] if cell.stack.attributes else []
+    found += [initial_content.CHATTR] if cell.stack.attributes else []
     found += MEDIA.get(cell.stack.medium.type).tools
     if cell.stack.filesystem:
         found += FILESYSTEMS.get(cell.stack.filesystem).tools

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fslab.campaign import cleanup, journal
+from fslab.campaign import cleanup, undo_journal
 from fslab.errors import BusyError, FslabError, NotStoredError, StoreError, UnsupportedError
 from fslab.fleet.measuring import MeasuringRequest
 from fslab.fleet.store_retry import patiently
@@ -105,7 +105,7 @@ class Execution:
             _end(child)
             self.left = _undo(self.tell)
             # Not while the watchdog of a killed process, which is in the group, cleans up.
-            if group is not None and self.held.campaign not in journal.leftover():
+            if group is not None and self.held.campaign not in undo_journal.leftover():
                 group.end()
 
     def _watched(self, child: proc.Child, own: Store) -> int | None:

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from fslab.machine import _idle
+from fslab.machine import _cpu_latency
 from fslab.machine.fact import (
     Fact,
     FactGroup,
@@ -125,7 +125,7 @@ FACTS = (
         read=lambda root: each_cpu("energy_performance_preference", root),
     ),
     Fact(name="cpufreq_driver", group=FactGroup.SETTINGS, read=text_of(f"{CPUS}/cpu0/cpufreq/scaling_driver")),
-    Fact(name="cpu_dma_latency", group=FactGroup.SETTINGS, tuned_by="cpu_dma_latency", read=_idle.fact),
+    Fact(name="cpu_dma_latency", group=FactGroup.SETTINGS, tuned_by="cpu_dma_latency", read=_cpu_latency.fact),
     Fact(
         name="idle_driver", group=FactGroup.SETTINGS, weight=Weight.SHOWN,
         read=text_of(f"{CPUS}/cpuidle/current_driver"),

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fslab import texts
+from fslab import untrusted_text
 from fslab.errors import FslabError, GuestError, GuestHungError, GuestPanickedError, NoSpaceError
 from fslab.machine import share
 from fslab.storage import Drive, Growth, images
@@ -124,7 +124,7 @@ class Guest(ABC):
         self._expect(f"done {self.count}", time.monotonic() + timeout_s, told)
         answer = self.directory / f"reply-{self.count}.json"
         try:
-            reply = texts.json_of(untrusted_files.read(answer, limit_bytes=REPLY_LIMIT_BYTES))
+            reply = untrusted_text.json_of(untrusted_files.read(answer, limit_bytes=REPLY_LIMIT_BYTES))
         except (OSError, ValueError) as error:
             raise self._broke(GuestError(f"cannot read the guest's reply: {error}")) from error
         if not isinstance(reply, dict):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.errors import BusyError, NeedsRootError, UnsafeError, UnsupportedError
-from fslab.machine import _idle, _settings, _timers
+from fslab.machine import _cpu_latency, _settings, _timers
 from fslab.machine._settings import OF_DEVICES, Write, in_force, is_setting
 from fslab.machine.tunables import AUTO, IDLE, TIMER_NAME, TIMERS, timers
 from fslab.storage import UndoJournal
@@ -43,7 +43,7 @@ def check(settings: Mapping[str, str]) -> None:
     for name, value in _of_machine(settings).items():
         _settings.writes(name, value)
     if IDLE in settings:
-        _idle.check(settings[IDLE])
+        _cpu_latency.check(settings[IDLE])
     if timers(settings.get(TIMERS, "")):
         _timers.check()
 
@@ -61,7 +61,7 @@ def tuned(settings: Mapping[str, str], journal: UndoJournal) -> Iterator[None]:
             undo.enter_context(alone())
         for name, value in _of_machine(settings).items():
             _make(_settings.writes(name, value), journal, undo)
-        undo.enter_context(_idle.limited(settings.get(IDLE)))
+        undo.enter_context(_cpu_latency.limited(settings.get(IDLE)))
         undo.enter_context(_timers.stopped(timers(settings.get(TIMERS, "")), journal))
         yield
 

@@ -10,7 +10,7 @@ from fslab.cell import Cache, Cell
 from fslab.feasibility import medium_plan
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.model import PlannedCommand, Stage
-from fslab.storage import WORK, content, mount_point, pool, tool_scratch
+from fslab.storage import WORK, initial_content, mount_point, pool, tool_scratch
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import LayoutPlan
 from fslab.storage.media import REGISTRY as MEDIA
@@ -70,7 +70,7 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan, plan: LayoutPlan) -> t
         *((PlannedCommand(stage=Stage.MOUNT, argv=tuple(mount)),) if mount else ()),
         *(
             PlannedCommand(stage=Stage.MOUNT, argv=argv)
-            for argv in content.commands(cell.stack, target / WORK)
+            for argv in initial_content.commands(cell.stack, target / WORK)
         ),
     )
 

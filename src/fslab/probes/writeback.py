@@ -12,7 +12,7 @@ from pathlib import Path
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._btrfs import sysfs_directory
 from fslab.probes._figures import grown
-from fslab.system import detached
+from fslab.system import detached_mounts
 from fslab.units import Unit
 
 _FIRST_NAMESPACE = "cgroup:[4026531835]"  # PROC_CGROUP_INIT_INO, include/linux/proc_ns.h
@@ -30,7 +30,7 @@ class WritebackCounters(Probe):
     def snapshot(self, target: Target) -> Snapshot:
         """Return KiB since the mount; nothing without root or debugfs, or if the kernel counts only others' pages."""
         try:
-            own = detached.debugfs() / "bdi" / _name(target)
+            own = detached_mounts.debugfs() / "bdi" / _name(target)
             if not (own / "wb_stats").exists() and _in_cgroup(target.proc):
                 return {}
             found = _LINE.findall((own / "stats").read_text())

@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 
 from fslab.answers.verdict_words import percent
-from fslab.report.cells import SIGN, absence
 from fslab.report.model import Report, Row, StackColumn, Summary
 from fslab.report.row_words import kernels_words, slices_words
+from fslab.report.table_fields import SIGN, absence
 from fslab.units import Direction, counted, format_value
 
 _TEX: dict[str, str | int | None] = {

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fslab.analysis.rows import Mark
-from fslab.report import cells
+from fslab.report import table_fields
 from fslab.report.model import Note, NotePlace, Report, Row, StackColumn
 from fslab.report.row_words import ranking_words, slices_words, trials_words
 from fslab.report.terminal_width import NARROWEST, tall_tables, width_of, wrapped
@@ -49,8 +49,8 @@ def wide_table(report: Report) -> Table:
     previous = None
     for row in report.rows:
         name = Text(row.workload if row.workload != previous else "")
-        label = Text("\n").join((name, Text(cells.metric_label(row), style="dim")))
-        table.add_row(label, *(cells.two_lines(row, summary) for summary in row.summaries))
+        label = Text("\n").join((name, Text(table_fields.metric_label(row), style="dim")))
+        table.add_row(label, *(table_fields.two_lines(row, summary) for summary in row.summaries))
         previous = row.workload
     return table
 
@@ -74,7 +74,7 @@ def _tables(report: Report, console: Console, width: int) -> Iterator[Renderable
 def _words(rows: Sequence[Row], width: int) -> Iterator[RenderableType]:
     for row in rows:
         alone = sum(other.workload == row.workload for other in rows) == 1
-        name = row.workload if alone else f"{row.workload}, {cells.metric_in_words(row)}"
+        name = row.workload if alone else f"{row.workload}, {table_fields.metric_in_words(row)}"
         yield wrapped(f"{name}: {row.words}", width)
         if len(row.ranking) > 1 and any(len(place.stacks) > 1 for place in row.ranking):
             yield wrapped(f"  ranked: {ranking_words(row.ranking)}", width)
@@ -101,7 +101,7 @@ def _legend(report: Report) -> str:
     }
     used = {summary.mark for row in report.rows for summary in row.summaries}
     said = [text for mark, text in meaning.items() if mark in used]
-    counts = sorted({cells.usual_count(row) for row in report.rows})
+    counts = sorted({table_fields.usual_count(row) for row in report.rows})
     trials = counted(counts[0], "trial") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} trials"
     if counts[-1] > 0:
         said.append(f"median of {trials} ± half their range" if counts[-1] > 1 else "one trial each")
@@ -150,7 +150,7 @@ def _place(place: NotePlace) -> str:
 def _head(note: Note) -> str:
     kind = note.kind.replace(":", ", ").replace("_", " ")
     what = kind if kind.startswith(note.severity) else f"{note.severity}, {kind}"
-    return f"{cells.superscripts([note.number])} {what}"
+    return f"{table_fields.superscripts([note.number])} {what}"
 
 
 def _options(report: Report) -> Iterator[str]:

@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fslab.report import cells
+from fslab.report import table_fields
 from fslab.report.model import Report, Row, StackColumn
 from fslab.units import counted
 
@@ -109,11 +109,11 @@ def _beside(stacks: Sequence[StackColumn], rows: Sequence[Row]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column(Text(rows[0].workload, style="bold"), overflow="fold")
     for row in rows:
-        widest = max(cells.one_line(row, summary).cell_len for summary in row.summaries)
-        title = textwrap.wrap(cells.metric_label(row), max(widest, 12), break_long_words=False)
+        widest = max(table_fields.one_line(row, summary).cell_len for summary in row.summaries)
+        title = textwrap.wrap(table_fields.metric_label(row), max(widest, 12), break_long_words=False)
         table.add_column(Text("\n".join(title)), no_wrap=True)
     for index, label in _by_filesystem(stacks, rows):
-        fields = () if index is None else (cells.one_line(row, row.summaries[index]) for row in rows)
+        fields = () if index is None else (table_fields.one_line(row, row.summaries[index]) for row in rows)
         table.add_row(Text(label), *fields)
     return table
 
@@ -128,7 +128,7 @@ def _alone(stacks: Sequence[StackColumn], row: Row, console: Console) -> Group:
     excess = width_of(_fields(row, named), console) - console.width
     room = max(map(len, labels), default=0) - max(excess, 0)
     return Group(
-        Text(f"{row.workload}, {cells.metric_label(row)}", style="bold"),
+        Text(f"{row.workload}, {table_fields.metric_label(row)}", style="bold"),
         _fields(
             row,
             [(index, "\n".join(lines_of(label, max(room, NARROWEST)) or [""])) for index, label in named],
@@ -143,7 +143,7 @@ def _fields(row: Row, named: Sequence[tuple[int | None, str]]) -> Table:
         table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold")
     for index, label in named:
-        table.add_row(Text(label), *(() if index is None else cells.three_fields(row, row.summaries[index])))
+        table.add_row(Text(label), *(() if index is None else table_fields.three_fields(row, row.summaries[index])))
     return table
 
 

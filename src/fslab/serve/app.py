@@ -27,7 +27,7 @@ from fslab.errors import (
     UsageError,
 )
 from fslab.names import shown
-from fslab.report.changes import changes, summary
+from fslab.report.fleet_changes import changes, summary
 from fslab.report.page import render
 from fslab.serve.bounds import Bounded
 from fslab.serve.guard import Access, Guard

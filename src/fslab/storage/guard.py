@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from fslab.errors import BusyError, UnsafeError
-from fslab.storage import blank, shared
-from fslab.system import descriptors, files, loop_devices, mounts, proc, sysfs
+from fslab.storage import blank_check, device_overlap
+from fslab.system import device_writers, files, loop_devices, mounts, proc, sysfs
 from fslab.system.tools import Tool, require
 
 # Names of the disk, its position or its partition. Not by-uuid and by-label: a copy of the disk has the same names, and
@@ -44,9 +44,9 @@ def check_unused(path: str) -> Path:
     """
     device = _block_device(path)
     block = sysfs.block_directory(device)
-    numbers = shared.numbers(block)
+    numbers = device_overlap.numbers(block)
     _check_mounts(numbers, path)
-    for each in shared.same_bytes(block):
+    for each in device_overlap.same_bytes(block):
         if holders := [holder.name for holder in sorted((each / "holders").glob("*"))]:
             raise UnsafeError(
                 f"is held by {', '.join(holders)} (LVM, md or dm)", where=path, hint="choose another device"
@@ -70,7 +70,7 @@ def claim(path: str) -> tuple[int, ...]:
     try:
         found.append(_locked(device, fcntl.LOCK_EX, path))
         block = sysfs.block_directory(device)
-        if (whole := shared.disk(block)) != block:
+        if (whole := device_overlap.disk(block)) != block:
             found.append(_locked(Path("/dev") / whole.name, fcntl.LOCK_SH, path))
     except BaseException:
         release(found)
@@ -89,7 +89,7 @@ def _locked(device: Path, kind: int, path: str) -> int:
     if files.locked(descriptor, kind, wait_s=CLAIM_DEADLINE_S):
         return descriptor
     os.close(descriptor)
-    holder = descriptors.locker(device)
+    holder = device_writers.locker(device)
     raise BusyError(
         f"another campaign or program has locked this device{f': process {holder}' if holder else ''}",
         where=path,
@@ -109,11 +109,12 @@ def check_apart(paths: Iterable[str]) -> None:
     """
     blocks = {path: sysfs.block_directory(_block_device(path)) for path in paths}
     for (path, block), (other, its) in itertools.combinations(blocks.items(), 2):
-        if shared.number(block) in shared.numbers(its) or shared.number(its) in shared.numbers(block):
+        below, others = device_overlap.numbers(block), device_overlap.numbers(its)
+        if device_overlap.number(block) in others or device_overlap.number(its) in below:
             raise UnsafeError(f"overlaps with {path}", where=other, hint="name disks that do not overlap")
 
 
-def check_blank(path: str, wipe: Iterable[str], tell: blank.Tell, node: Path | None = None) -> None:
+def check_blank(path: str, wipe: Iterable[str], tell: blank_check.Tell, node: Path | None = None) -> None:
     """Raise UnsafeError unless the device is proved to be blank or --wipe names it. ``node``: of the device, if it is
     known.
 
@@ -121,18 +122,18 @@ def check_blank(path: str, wipe: Iterable[str], tell: blank.Tell, node: Path | N
     """
     device = node or _block_device(path)
     if sysfs.device_number(device) in {_source_number(named) for named in wipe}:
-        blank.forget(device)  # it may have been written since
+        blank_check.forget(device)  # it may have been written since
         return
     block = sysfs.block_directory(device)
     reason = None
-    if partitions := [part.name for part in shared.partitions(block)]:
+    if partitions := [part.name for part in device_overlap.partitions(block)]:
         reason = f"has partitions: {', '.join(partitions)}"
-    elif image := sysfs.text(shared.disk(block) / "loop/backing_file"):
+    elif image := sysfs.text(device_overlap.disk(block) / "loop/backing_file"):
         reason = f"is a loop device that fslab did not create, on {image}"
     elif signatures := _signatures(device):
         reason = f"contains data: {', '.join(signatures)}"
     else:
-        reason = blank.reason_not_blank(device, tell)
+        reason = blank_check.reason_not_blank(device, tell)
     if reason:
         raise UnsafeError(
             reason, where=path, hint=f"if all of its data may be destroyed: fslab run … --wipe {path}"
@@ -173,7 +174,7 @@ def _check_loops(numbers: set[str], path: str) -> None:
     """Raise UnsafeError if a loop device lies on one of the devices, or can do so. Compares numbers: a name can lead to
     another file by now, or in another mount namespace."""
     for name in loop_devices.attached():
-        found = shared.backing(sysfs.SYS / "block" / name)
+        found = device_overlap.backing(sysfs.SYS / "block" / name)
         itself = sysfs.text(sysfs.SYS / "block" / name / "dev") in numbers
         if found is not None and found.block in numbers and not itself:
             raise UnsafeError(
@@ -212,7 +213,7 @@ def _check_exclusive(device: Path, path: str) -> None:
 
 def _check_writers(numbers: set[str], path: str) -> None:
     # Not every program that writes to a device opens it with O_EXCL.
-    if writers := descriptors.writers(numbers):
+    if writers := device_writers.writers(numbers):
         raise UnsafeError(
             f"is open for writing by process {', '.join(map(str, writers))}, such as a virtual machine or a database",
             where=path,
@@ -244,7 +245,7 @@ def _signatures(device: Path) -> list[str]:
 
 
 def _wipefs(device: Path, columns: str) -> list[str]:
-    blank.settle(device)
+    blank_check.settle(device)
     argv = [require(WIPEFS), "--no-act", "--noheadings", "--output", columns, str(device)]
     return [line for line in proc.run(argv, timeout_s=60).stdout.splitlines() if line.split()]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from fslab.storage import guard, shared
+from fslab.storage import device_overlap, guard
 from fslab.system import sysfs
 
 
@@ -26,7 +26,7 @@ class DiskIdentity:
     @classmethod
     def at(cls, name: str, node: Path) -> Self:
         """Return the identity of the disk of a node that ``name`` led to. The name may lead elsewhere by now."""
-        disk = shared.disk(sysfs.block_directory(node))
+        disk = device_overlap.disk(sysfs.block_directory(node))
         return cls(name=name, number=sysfs.device_number(node), sequence=sysfs.text(disk / "diskseq"))
 
     def node(self, *, rebooted: bool) -> Path | None:

@@ -10,7 +10,7 @@ from typing import Any
 from fslab.cell import StackSpec
 from fslab.errors import MountError, UnsafeError
 from fslab.filesystem_abilities import Ability
-from fslab.storage import Growth, StackDevice, Workspace, content, images
+from fslab.storage import Growth, StackDevice, Workspace, images, initial_content
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import LayoutPlan
 from fslab.storage.parsed_stack import parsed_stack
@@ -138,7 +138,7 @@ class Stack:
             )
         if self.spec.after_mount:
             self.work.mkdir(mode=0o700, exist_ok=True)
-            argv = content.command_argv(self.spec.after_mount, str(self.work))
+            argv = initial_content.command_argv(self.spec.after_mount, str(self.work))
             self.workspace.run("prepare", argv, cwd=self.work)
 
     def _mount(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from fslab.cell import StackSpec
 from fslab.errors import MkfsError, ToolMissingError, UnsafeError, UnsupportedError
-from fslab.storage import WORK, StackDevice, Workspace, content, mount_point, pool
+from fslab.storage import WORK, StackDevice, Workspace, initial_content, mount_point, pool
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import LayoutPlan
@@ -140,12 +140,12 @@ def _mounted(
     stack.device = replace(device, facts={**device.facts, **found})
     stack.work.mkdir(mode=0o700, exist_ok=True)
     if spec.attributes:
-        shown = content.set_attributes(spec.attributes, stack.work, workspace)
+        shown = initial_content.set_attributes(spec.attributes, stack.work, workspace)
         stack.device = replace(stack.device, facts={**stack.device.facts, "attributes": shown})
     if spec.filled:
-        content.fill(spec.filled, target)
+        initial_content.fill(spec.filled, target)
     if not any(stack.work.iterdir()):
-        stack.empty_bytes = content.usage(target)[1]
+        stack.empty_bytes = initial_content.usage(target)[1]
     return stack
 
 

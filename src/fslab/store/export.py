@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from fslab import names, outputs, texts
+from fslab import names, safe_output, untrusted_text
 from fslab.cell import Cell, TrialKey
 from fslab.errors import StoreError, UsageError
 from fslab.store import rows
@@ -63,9 +63,9 @@ def export(store: Store, campaign_id: str, form: Format | str, out: Path | None)
         raise UsageError("Parquet cannot be written to a terminal", hint="name a file")
     content = render(store.trials(campaign_id), wanted)
     if out is None:
-        outputs.to_standard_output(content)
+        safe_output.to_standard_output(content)
         return
-    outputs.replace(out, content)
+    safe_output.replace(out, content)
 
 
 def render(trials: Sequence[TrialRecord], form: Format) -> bytes:
@@ -231,7 +231,7 @@ def read(path: Path) -> list[TrialRecord]:
     available = memory.available_bytes()
     limit = LIMIT_BYTES if available is None else min(LIMIT_BYTES, available // MEMORY_SHARE)
     try:
-        found = rows.from_json(texts.of_file(path, limit_bytes=limit))
+        found = rows.from_json(untrusted_text.of_file(path, limit_bytes=limit))
     except OSError as error:
         if error.errno == errno.EFBIG:
             what = f"is larger than {format_size(limit)}, the limit for the available memory"

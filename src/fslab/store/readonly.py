@@ -21,7 +21,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from fslab.errors import UnsafeError
-from fslab.system import files, path_owners, rollback_journal, untrusted_files
+from fslab.system import files, path_owners, sqlite_journal, untrusted_files
 from fslab.system.temporary import TemporaryDirectory
 
 log = logging.getLogger("fslab.store")
@@ -69,7 +69,7 @@ def check_journal(path: Path) -> None:
     """Raise UnsafeError if the journal beside a store names another file, which SQLite would delete."""
     real = Path(os.path.realpath(path))
     journal = real.with_name(f"{real.name}-journal")
-    if rollback_journal.names_another_file(journal):
+    if sqlite_journal.names_another_file(journal):
         raise UnsafeError(
             "not opened: the journal beside the store names another file, and SQLite would delete that",
             where=str(journal),

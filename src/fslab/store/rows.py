@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 from sqlalchemy import RowMapping
 
-from fslab import texts
+from fslab import untrusted_text
 from fslab.cell import Cell, TrialKey
 from fslab.errors import NoSpaceError
 from fslab.store.campaign import Campaign, CampaignStatus
@@ -51,7 +51,7 @@ def from_json(written: str | bytes) -> Any:
     if not isinstance(written, str | bytes):  # SQLite accepts any type in any column
         raise TypeError(f"not a JSON document: {written!r}")
     document = written if isinstance(written, str) else written.decode("utf-8")
-    value = texts.json_of(document)
+    value = untrusted_text.json_of(document)
     return _storable(value) if "\\u" in document else value
 
 

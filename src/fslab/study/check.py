@@ -10,14 +10,14 @@ from pathlib import Path
 
 from fslab.cell import Fresh, Geometry, StackSpec, WorkloadSpec
 from fslab.machine import tunables
-from fslab.storage import content
+from fslab.storage import initial_content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.study import claims, durations, machines, matrix
+from fslab.study import claims, machines, matrix, time_limits
 from fslab.study.fields import note_values
 from fslab.study.mistakes import Mistakes, brief, suggestion
 from fslab.study.model import StudyMedium, StudyStack, StudyWorkload
@@ -88,9 +88,9 @@ class _StackCheck:
                     )
                 self._options("mkfs_options", driver.mkfs_mistakes)
                 self._options("mount_options", driver.mount_mistakes)
-        self._options("attributes", content.attribute_mistakes)
-        self._options("fill", content.fill_mistakes)
-        self._options("after_mount", content.command_mistakes)
+        self._options("attributes", initial_content.attribute_mistakes)
+        self._options("fill", initial_content.fill_mistakes)
+        self._options("after_mount", initial_content.command_mistakes)
         machines.check(self.stack, self.node, self.root, self.mistakes)
         kinds = {self.draft.media[name].type for name in self.stack.medium if name in self.draft.media}
         for kind in sorted(kinds):
@@ -171,7 +171,7 @@ def _check_expanded(draft: Draft, root: Node, mistakes: Mistakes) -> None:
             root.place, (), f"{what}{MOST_CHARACTERS >> 20} Mi are allowed: use shorter files, or fewer cells"
         )
         return
-    durations.check(draft, workloads, root, mistakes)
+    time_limits.check(draft, workloads, root, mistakes)
     expanded = matrix.stack_specs(stacks, draft.media)
     used = [
         _Use(entry=entry, stack=stack, draft=draft, root=root, mistakes=mistakes) for entry, stack in expanded
@@ -278,11 +278,11 @@ class _Use:
             return
         least, most = driver.used_bytes / size_bytes, 1 - driver.unfilled_bytes / size_bytes
         room = self._room(size_bytes)
-        if share > most + content.PRECISION:
+        if share > most + initial_content.PRECISION:
             self._add(
                 "fill", f"{driver.name} cannot be filled to {share:.0%}, only to about {most:.0%}, {room}"
             )
-        if share < least - content.PRECISION:
+        if share < least - initial_content.PRECISION:
             self._add("fill", f"an empty {driver.name} is filled to {least:.0%}, not to {share:.0%}, {room}")
 
     def _check_space(self, name: str, spec: WorkloadSpec, size_bytes: int, held_bytes: int) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fslab import texts
+from fslab import untrusted_text
 from fslab.errors import FslabError
 from fslab.study.fields import note
 from fslab.study.mistakes import Mistakes
@@ -42,7 +42,7 @@ class InputPlace:
         path = self.base / written
         try:
             path = self.base / Path(written).expanduser()
-            return texts.of_file_below(path, (self.base, *self.more), limit_bytes=MOST_BYTES)
+            return untrusted_text.of_file_below(path, (self.base, *self.more), limit_bytes=MOST_BYTES)
         except UnicodeDecodeError as error:
             raise FslabError(f"'{path}' is not UTF-8 text") from error
         except OSError as error:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fslab import texts
+from fslab import untrusted_text
 from fslab.errors import FslabError, StudyError, UsageError, nearest
 from fslab.names import study_id
 from fslab.study import patterns, shipped
@@ -105,7 +105,7 @@ def _with_figures(study: Study, place: InputPlace, where: str) -> Study:
 
 def _read(path: Path, real: Path) -> str:
     try:
-        return texts.of_file(real, limit_bytes=STUDY_LIMIT_BYTES)
+        return untrusted_text.of_file(real, limit_bytes=STUDY_LIMIT_BYTES)
     except UnicodeDecodeError as error:
         raise StudyError("is not UTF-8 text", where=str(path)) from error
     except OSError as error:

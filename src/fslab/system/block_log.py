@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fslab import texts
+from fslab import untrusted_text
 from fslab.errors import ToolOutputError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _header(log: Path) -> bytes:
 def _names(path: Path) -> dict[str, list[str]]:
     """Return the names of phases and of marks."""
     try:
-        about = texts.json_of(path.read_bytes())
+        about = untrusted_text.json_of(path.read_bytes())
         names = {key: about[key] for key in ("phases", "marks")}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ToolOutputError(f"the names in this log cannot be read: {error}", where=str(path)) from error

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from fslab import texts
+from fslab import untrusted_text
 from fslab.errors import FslabError, ToolFailedError, UnsupportedError
 from fslab.system import proc, process_marks, rights, sysfs, tools
 from fslab.system.tools import Tool
@@ -97,7 +97,7 @@ def ask(directory: Path, do: str, *, pid: int | None = None, **arguments: Any) -
         clean(directory)
     if not line.endswith(b"\n"):
         raise ToolFailedError("the virtual disk's server has ended", where=str(directory), hint="fslab clean")
-    answer: dict[str, Any] = texts.json_of(line)
+    answer: dict[str, Any] = untrusted_text.json_of(line)
     if not answer.get("ok"):
         raise FslabError(f"the virtual disk refuses '{do}': {answer.get('error')}", where=str(directory))
     return answer
@@ -199,7 +199,7 @@ def _ready(answer: int, server: Server) -> dict[str, Any]:
     """Wait for the message that the disk can be used, and return it."""
     line = _line(answer, READY_LIMIT_S, server.child.pid)
     try:
-        ready: dict[str, Any] = texts.json_of(line)
+        ready: dict[str, Any] = untrusted_text.json_of(line)
     except ValueError as error:
         server.child.wait(1)
         said = os.pread(server.errors, 4096, 0).decode("utf-8", "replace").strip()

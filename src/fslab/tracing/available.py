@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fslab.system import detached, sysfs
+from fslab.system import detached_mounts, sysfs
 from fslab.tracing.ebpf import DeviceSplit
 from fslab.tracing.ring import Ring
 
@@ -25,7 +25,7 @@ class TraceSource:
 def sources() -> list[TraceSource]:
     """Return all sources, as available to this user on this machine."""
     return [
-        _tried("tracefs", "the kernel's tracing", detached.tracefs, "everything that tracing measures"),
+        _tried("tracefs", "the kernel's tracing", detached_mounts.tracefs, "everything that tracing measures"),
         _tried(
             "ebpf", "split into data and metadata by a built-in eBPF program",
             lambda: _opened(DeviceSplit, _NO_DEVICE),
@@ -37,7 +37,7 @@ def sources() -> list[TraceSource]:
             "share of sequential I/O, submitters, journal and superblock writes, commits during slow operations",
         ),
         _tried(
-            "debugfs", "pages that one file system dirtied", detached.debugfs,
+            "debugfs", "pages that one file system dirtied", detached_mounts.debugfs,
             "whether O_DIRECT was honoured by this file system; only counters of the whole machine are left",
         ),
         _tried("kernel-log", "errors and warnings of the kernel", _kernel_log, "whether the kernel logged an error"),
@@ -66,7 +66,7 @@ def _tried(name: str, summary: str, attempt: Callable[[], object], costs: str) -
 
 
 def _opened(kind: Callable[..., DeviceSplit | Ring], *arguments: object) -> None:
-    kind(detached.tracefs(), *arguments).close()
+    kind(detached_mounts.tracefs(), *arguments).close()
 
 
 def _iostats() -> TraceSource:

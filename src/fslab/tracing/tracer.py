@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fslab.system import detached, sysfs
+from fslab.system import detached_mounts, sysfs
 from fslab.tracing import RingFigures, Sectors, Split, Trace, TraceMethod, Traffic, ondisk_layout
 from fslab.tracing.ebpf import DeviceSplit
 from fslab.tracing.ring import Ring
@@ -80,7 +80,7 @@ class Tracer:
 
     def _begin(self, numbers: list[int]) -> None:
         try:
-            tracefs = detached.tracefs()
+            tracefs = detached_mounts.tracefs()
         except OSError as error:
             self._absent.append(f"trace: no tracefs ({error.strerror})")
             return

@@ -34,7 +34,7 @@ class Rule(FunctionEntry):
 
     Its name is the kind of the stored and displayed warnings, or in a plug-in the name of the entry point. ``severity``
     and ``hint`` are the defaults for its warnings. ``when``: the condition, with its limits, for the list of warnings
-    (``study/document.py``).
+    (``study/reference_pages.py``).
     """
 
     def __init__(

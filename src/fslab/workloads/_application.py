@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import create_model
 
-from fslab import scaling, texts
+from fslab import scaling, untrusted_text
 from fslab.applications import AnyLoad, Application, Load, StepLoad
 from fslab.filesystem_abilities import Needs
 from fslab.trial_record import Metric
@@ -96,7 +96,7 @@ class TransactionTool(ApplicationTool):
 
     def read(self, parameters: Load, output: ToolOutput) -> Reading:
         """Parse the document. What the application's own check finds is a wrong answer."""
-        document: dict[str, Any] = texts.json_of(output.stdout)
+        document: dict[str, Any] = untrusted_text.json_of(output.stdout)
         began, ended = float(document["began_s"]), float(document["ended_s"])
         measured_s = ended - began
         figures: dict[str, float | None] = {_RATE: document["transactions"] / measured_s}
@@ -134,7 +134,7 @@ class StepTool(ApplicationTool):
 
     def read(self, parameters: StepLoad, output: ToolOutput) -> Reading:
         """Parse the document. A difference from what the seed says is a wrong answer."""
-        document: dict[str, Any] = texts.json_of(output.stdout)
+        document: dict[str, Any] = untrusted_text.json_of(output.stdout)
         steps = {step["name"]: step for step in document["steps"]}
         windows = {
             name: (float(steps[name]["began_s"]), float(steps[name]["ended_s"])) for name in parameters.chosen

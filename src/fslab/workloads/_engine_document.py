@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fslab import texts
+from fslab import untrusted_text
 from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.validity.facts import Rate
 from fslab.workloads import ToolOutput
@@ -24,7 +24,7 @@ def metric_name(operation: str, figure: str) -> str:
 
 def document_of(output: ToolOutput) -> dict[str, Any]:
     """Return the engine's document. An ``error`` document raises the error of its kind."""
-    document: dict[str, Any] = texts.json_of(output.stdout)
+    document: dict[str, Any] = untrusted_text.json_of(output.stdout)
     if document["protocol"] != PROTOCOL:
         raise ToolOutputError(
             f"fslab-engine uses protocol {document['protocol']}, but fslab expects protocol {PROTOCOL}",

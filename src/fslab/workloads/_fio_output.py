@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fslab import texts
+from fslab import untrusted_text
 from fslab.errors import FULL_DISK, SIZES_HINT, FslabError, NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.system.tool_messages import one_line
 from fslab.trial_record import Metric
@@ -40,7 +40,7 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
     """
     start = 0 if text.startswith("{") else text.find("\n{") + 1
     try:
-        document = texts.first_json(text, start)
+        document = untrusted_text.first_json(text, start)
         jobs: list[Mapping[str, Any]] = list(document["jobs"])
         errors = [int(job["error"]) for job in jobs]
         _ = jobs[0]

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from fslab import texts
+from fslab import untrusted_text
 from fslab.cell import EntryOptions
 from fslab.errors import UnsupportedError
 from fslab.system.tools import Tool
@@ -43,5 +43,5 @@ class OneDiskTest(Workload[P]):
                 where="medium",
                 hint=f"media: {{disk: {self.medium}}}, layout: single",
             )
-        document: dict[str, Any] = texts.json_of(output.stdout)
+        document: dict[str, Any] = untrusted_text.json_of(output.stdout)
         return document

@@ -6,7 +6,7 @@ Builds the ``fslab-engine`` commands and parses their versioned JSON (engine/PRO
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from fslab import scaling, texts
+from fslab import scaling, untrusted_text
 from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tools import Tool
 from fslab.trial_record import Metric
@@ -204,7 +204,7 @@ def _reading(engine: Engine, parameters: EngineParameters, output: ToolOutput) -
         for name, entry in done.items()
         if documents.metric_name(name, "rate") in engine.headline(parameters)
     }
-    manifest: dict[str, Any] | None = texts.json_of(output.files.get(tree.MANIFEST, "null"))
+    manifest: dict[str, Any] | None = untrusted_text.json_of(output.files.get(tree.MANIFEST, "null"))
     wrong = tree.differences(parameters, document["answer"], manifest) if manifest else {}
     return Reading(
         metrics=metrics,

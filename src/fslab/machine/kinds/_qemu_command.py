@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fslab import texts
+from fslab import untrusted_text
 from fslab.errors import FslabError, GuestError
 from fslab.machine.kinds._initramfs import SELF_TEST
 from fslab.system import files, paths, proc, sysfs
@@ -103,7 +103,7 @@ class Monitor:
             self._rest += data
         text, _, self._rest = self._rest.partition(b"\n")
         try:
-            message: dict[str, Any] = texts.json_of(text)
+            message: dict[str, Any] = untrusted_text.json_of(text)
         except ValueError as error:
             raise GuestError(f"cannot read QEMU's reply: {error}", where=command) from error
         return message
@@ -159,7 +159,7 @@ def known_accelerator(program: str) -> str | None:
         return TCG
     key = _key(program)
     try:
-        remembered = texts.json_of(_memory().read_text("utf-8"))
+        remembered = untrusted_text.json_of(_memory().read_text("utf-8"))
         if {name: remembered[name] for name in key} == key and remembered["accelerator"] in {KVM, TCG}:
             return str(remembered["accelerator"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
-from fslab import outputs
+from fslab import safe_output
 from fslab.names import file_name
 from fslab.report.figures import Figure, Spec, styles
 
@@ -24,7 +24,7 @@ def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
     """
     import vl_convert  # noqa: PLC0415 - 30 MB that only figures need
 
-    outputs.make_directory(directory)
+    safe_output.make_directory(directory)
     written: list[Path] = []
     for figure in figures:
         spec = {
@@ -34,8 +34,8 @@ def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
         }
         name = file_name(figure.id)
         svg, png = directory / f"{name}.svg", directory / f"{name}.png"
-        outputs.replace(svg, vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE))
-        outputs.replace(png, vl_convert.vegalite_to_png(spec, vl_version=VEGA_LITE, scale=_SCALE))
+        safe_output.replace(svg, vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE))
+        safe_output.replace(png, vl_convert.vegalite_to_png(spec, vl_version=VEGA_LITE, scale=_SCALE))
         written += [svg, png]
     return written
 

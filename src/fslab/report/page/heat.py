@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from fslab.analysis.rows import Mark
 from fslab.analysis.standings import Standing, StandingCertainty
-from fslab.report.cells import absence
 from fslab.report.model import Report, Row, Summary
 from fslab.report.page.model import HeatRow, HeatTile
 from fslab.report.row_words import margin
+from fslab.report.table_fields import absence
 from fslab.units import Direction, format_value
 
 MOST_NAMED = 3

@@ -18,16 +18,16 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from fslab import outputs
+from fslab import safe_output
 from fslab.claims.claim_words import NOT_PRINTED, claim_verdict_words
 from fslab.claims.finding_words import scoped_words
 from fslab.claims.model import ClaimAnswer
 from fslab.errors import FslabError
 from fslab.names import study_id
-from fslab.report.changes import ShownChange
 from fslab.report.figures import styles
 from fslab.report.figures.files import VEGA_LITE
 from fslab.report.figures.styles import StackStyles
+from fslab.report.fleet_changes import ShownChange
 from fslab.report.page.model import HeatRow, Page, Part
 from fslab.report.page.packing import packed
 from fslab.store.campaign import Campaign
@@ -111,8 +111,8 @@ def library(kept: Path | None = None) -> Markup:
         code = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE))
         with contextlib.suppress(FslabError):  # a full disk only costs time at the next report
             if file is not None:
-                outputs.make_directory(file.parent)
-                outputs.replace(file, code)
+                safe_output.make_directory(file.parent)
+                safe_output.replace(file, code)
     return Markup(code.replace("</script", "<\\/script").replace("<!--", "<\\!--"))  # noqa: S704
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fslab.errors import UnsafeError
-from fslab.storage import Workspace, blank, guard, signatures
+from fslab.storage import Workspace, blank_check, guard, signatures
 from fslab.storage.identity import DiskIdentity
 from fslab.system import sysfs
 
@@ -39,7 +39,7 @@ def recheck(paths: Sequence[str], workspace: Workspace) -> None:
     for path in paths:
         device = guard.check_unused(path)
         _check_same(path, device, workspace)
-        blank.check_unwritten(device)
+        blank_check.check_unwritten(device)
     for path in paths:
         if (overwritten := f"overwritten {path}") not in workspace.media:
             workspace.media[overwritten] = True

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.errors import UnsafeError
-from fslab.storage import shared
+from fslab.storage import device_overlap
 from fslab.system import cache, sysfs
 from fslab.system.files import opened
 from fslab.units import format_size
@@ -169,7 +169,7 @@ def settle(device: Path) -> None:
     whole disk."""
     block = sysfs.block_directory(device)
     try:
-        for each in (*shared.same_bytes(block), *shared.below(block)):
+        for each in (*device_overlap.same_bytes(block), *device_overlap.below(block)):
             with opened(Path("/dev") / each.name) as descriptor:
                 os.fsync(descriptor)
     except OSError:  # one has no node in /dev, or has an error: write everything
@@ -181,7 +181,7 @@ def _state(device: Path) -> _DeviceState | None:
     """Return the state of a device. None if the kernel does not count writes or has no sequence number for the disk."""
     settle(device)  # the kernel does not count data as written while it is only in memory
     block = sysfs.block_directory(device)
-    disk = shared.disk(block)
+    disk = device_overlap.disk(block)
     sequence, own, whole = sysfs.text(disk / "diskseq"), _own(block), _written(disk)
     if sequence is None or own is None or whole is None or sysfs.text(disk / "queue/iostats") != "1":
         return None
@@ -191,11 +191,11 @@ def _state(device: Path) -> _DeviceState | None:
 def _own(block: Path) -> tuple[int, ...] | None:
     """Return what was written to the bytes of a device: through it, and for a partition, through those that overlap it
     and through the whole disk, but not through other partitions. None if unknown."""
-    disk = shared.disk(block)
+    disk = device_overlap.disk(block)
     if disk == block:
         return _written(block)
-    parts = shared.partitions(disk)
-    same = set(shared.same_bytes(block))
+    parts = device_overlap.partitions(disk)
+    same = set(device_overlap.same_bytes(block))
     for _ in range(
         COUNT_TRIES
     ):  # the kernel counts a write to a partition for the disk as well, but not at once

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.limits import ran
 
-from fslab import outputs
+from fslab import safe_output
 from fslab.errors import UsageError
 from fslab.system import files
 
@@ -20,7 +20,7 @@ def test_what_was_there_is_replaced_and_keeps_its_permissions(tmp_path: Path) ->
     file = tmp_path / "report.html"
     file.write_text("old")
     file.chmod(0o640)
-    outputs.replace(file, "new ★")
+    safe_output.replace(file, "new ★")
     assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("new ★", 0o640)
     assert [*tmp_path.iterdir()] == [file]
 
@@ -28,7 +28,7 @@ def test_what_was_there_is_replaced_and_keeps_its_permissions(tmp_path: Path) ->
 def test_a_new_file_has_the_permissions_of_any_other(tmp_path: Path) -> None:
     umask = os.umask(0o027)
     try:
-        outputs.replace(tmp_path / "new", b"\0")
+        safe_output.replace(tmp_path / "new", b"\0")
     finally:
         os.umask(umask)
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
@@ -43,7 +43,7 @@ def test_a_write_that_fails_takes_nothing_away(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(os, "fchmod", full)
     with pytest.raises(UsageError, match="cannot be written: No space left"):
-        outputs.replace(file, "new")
+        safe_output.replace(file, "new")
     assert file.read_text() == "old"
     assert [*tmp_path.iterdir()] == [file]
 
@@ -52,7 +52,7 @@ def test_a_link_of_ones_own_is_followed(tmp_path: Path) -> None:
     real, link = tmp_path / "2026.html", tmp_path / "latest.html"
     real.write_text("old")
     link.symlink_to(real)
-    outputs.replace(link, "new")
+    safe_output.replace(link, "new")
     assert (link.is_symlink(), real.read_text()) == (True, "new")
 
 
@@ -62,7 +62,7 @@ def test_a_link_of_somebody_else_is_replaced(tmp_path: Path) -> None:
     real.write_text("old")
     link.symlink_to(real)
     os.lchown(link, 65534, 65534)
-    outputs.replace(link, "new")
+    safe_output.replace(link, "new")
     assert (link.is_symlink(), link.read_text(), real.read_text()) == (False, "new", "old")
     assert not link.stat().st_mode & 0o022, "a link's own permissions are 0777"
 
@@ -70,7 +70,7 @@ def test_a_link_of_somebody_else_is_replaced(tmp_path: Path) -> None:
 def read_while_replaced(pipe: Path, output: Path) -> bytes:
     """Return what a reader of the pipe gets when ``output`` is written."""
     with files.opened(pipe, os.O_RDONLY | os.O_NONBLOCK) as reader:
-        outputs.replace(output, "new")
+        safe_output.replace(output, "new")
         return os.read(reader, 10)
 
 
@@ -108,9 +108,7 @@ def test_a_pipe_of_somebody_else_where_only_we_make_files_is_meant(tmp_path: Pat
     "shell", ["$WRITE | cat", "$WRITE > told; cat told", "(echo before; $WRITE) > told; cat told"]
 )
 def test_standard_output_by_its_name(shell: str, tmp_path: Path) -> None:
-    script = (
-        "from pathlib import Path; from fslab import outputs; outputs.replace(Path('/dev/stdout'), 'new')"
-    )
+    script = "from pathlib import Path; from fslab import safe_output; safe_output.replace(Path('/dev/stdout'), 'new')"
     write = f'"{sys.executable}" -c "{script}"'
     done = ran(["sh", "-c", shell.replace("$WRITE", write)], check=True, cwd=tmp_path)
     assert done.stdout == ("before\nnew" if "before" in shell else "new")
@@ -128,7 +126,7 @@ def test_where_nothing_can_be_renamed_over_a_file_it_is_written_to(
         raise OSError(errno.EBUSY, "Device or resource busy")
 
     monkeypatch.setattr(Path, "replace", busy)
-    outputs.replace(file, "new")
+    safe_output.replace(file, "new")
     assert file.read_text() == "new"
     assert [*tmp_path.iterdir()] == [file]
 
@@ -136,7 +134,7 @@ def test_where_nothing_can_be_renamed_over_a_file_it_is_written_to(
 def test_a_link_that_leads_to_itself_is_replaced(tmp_path: Path) -> None:
     link = tmp_path / "loop"
     link.symlink_to("loop")
-    outputs.replace(link, "new")
+    safe_output.replace(link, "new")
     assert link.read_text() == "new"
 
 
@@ -145,7 +143,7 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        outputs.replace(pipe, "new")
+        safe_output.replace(pipe, "new")
         assert os.read(reader, 10) == b"new"
         assert stat.S_ISFIFO(pipe.stat().st_mode)
     finally:
@@ -154,7 +152,7 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
 
 def test_a_long_name_leaves_room_for_the_unfinished_file(tmp_path: Path) -> None:
     file = tmp_path / ("漢" * 85)
-    outputs.replace(file, "new")
+    safe_output.replace(file, "new")
     assert file.read_text() == "new"
 
 
@@ -171,10 +169,10 @@ def test_a_pipe_that_is_exchanged_is_written_to_and_nothing_else(
         pipe.hardlink_to(other)
         return False
 
-    monkeypatch.setattr(outputs, "_is_strange", exchanged)
+    monkeypatch.setattr(safe_output, "_is_strange", exchanged)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        outputs.replace(pipe, "text")
+        safe_output.replace(pipe, "text")
         assert os.read(reader, 10) == b"text"
     finally:
         os.close(reader)

@@ -1,7 +1,7 @@
 """Writes output: files that are replaced atomically, and standard output that loses no data. A terminal gets no
 characters that it would obey.
 
-Contains no format. ``texts`` and ``system.untrusted_files`` read files that others wrote.
+Contains no format. ``untrusted_text`` and ``system.untrusted_files`` read files that others wrote.
 """
 
 import contextlib

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from fslab import texts
+from fslab import untrusted_text
 from fslab.errors import BusyError, UnsafeError
 from fslab.names import is_word
 from fslab.storage.identity import DiskIdentity
@@ -105,7 +105,7 @@ class CampaignJournal:
         """Return the mark; None if no process was started with it."""
         for line in self._content().decode("utf-8", "replace").splitlines():
             with contextlib.suppress(ValueError):
-                match texts.json_of(line):
+                match untrusted_text.json_of(line):
                     case {"mark": str(found)} if found:
                         return found
         return None
@@ -150,7 +150,7 @@ def parse(text: str) -> list[JournalEntry]:
     entries: dict[str, JournalEntry] = {}
     for line in text.splitlines():
         try:
-            item = texts.json_of(line)
+            item = untrusted_text.json_of(line)
         except ValueError:
             continue
         match item:

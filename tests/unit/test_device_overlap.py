@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fslab.storage import shared
+from fslab.storage import device_overlap
 from fslab.system import sysfs
 
 
@@ -56,10 +56,10 @@ def test_a_partition_and_those_that_overlap_it(tree: Tree) -> None:
     disk = tree.disk("sda", "8:0")
     first, second = tree.part(disk, 1, "8:1", 0, 100), tree.part(disk, 2, "8:2", 100, 100)
     across = tree.part(disk, 3, "8:3", 50, 100)
-    assert shared.numbers(disk) == {"8:0", "8:1", "8:2", "8:3"}
-    assert shared.numbers(first) == {"8:0", "8:1", "8:3"}
-    assert shared.numbers(second) == {"8:0", "8:2", "8:3"}
-    assert shared.numbers(across) == {"8:0", "8:1", "8:2", "8:3"}
+    assert device_overlap.numbers(disk) == {"8:0", "8:1", "8:2", "8:3"}
+    assert device_overlap.numbers(first) == {"8:0", "8:1", "8:3"}
+    assert device_overlap.numbers(second) == {"8:0", "8:2", "8:3"}
+    assert device_overlap.numbers(across) == {"8:0", "8:1", "8:2", "8:3"}
 
 
 def test_a_volume_is_written_through_all_that_it_lies_on(tree: Tree) -> None:
@@ -72,8 +72,8 @@ def test_a_volume_is_written_through_all_that_it_lies_on(tree: Tree) -> None:
     tree.part(one, 2, "8:2", 100, 100)
     array = tree.volume("md0", "9:0", part, other)
     volume, beside = tree.volume("dm-0", "253:0", array), tree.volume("dm-1", "253:1", array)
-    assert shared.numbers(volume) == {"253:0", "9:0", "8:0", "8:1", "8:16"}
-    assert shared.number(beside) not in shared.numbers(volume)
+    assert device_overlap.numbers(volume) == {"253:0", "9:0", "8:0", "8:1", "8:16"}
+    assert device_overlap.number(beside) not in device_overlap.numbers(volume)
 
 
 def test_a_disk_by_another_path(tree: Tree) -> None:
@@ -86,9 +86,9 @@ def test_a_disk_by_another_path(tree: Tree) -> None:
     tree.disk("sdd", "8:48")
     first, twin = tree.part(one, 1, "8:1", 0, 100), tree.part(same, 1, "8:17", 0, 100)
     tree.part(same, 2, "8:18", 100, 100)
-    assert {each.name for each in shared.same_bytes(one)} == {"sda", "sda1", "sdb", "sdb1", "sdb2"}
-    assert shared.numbers(first) == {"8:0", "8:1", "8:16", "8:17"}
-    assert shared.number(twin) in shared.numbers(first)
+    assert {each.name for each in device_overlap.same_bytes(one)} == {"sda", "sda1", "sdb", "sdb1", "sdb2"}
+    assert device_overlap.numbers(first) == {"8:0", "8:1", "8:16", "8:17"}
+    assert device_overlap.number(twin) in device_overlap.numbers(first)
 
 
 def test_character_devices_of_a_disk(tree: Tree) -> None:
@@ -99,5 +99,5 @@ def test_character_devices_of_a_disk(tree: Tree) -> None:
     nvme = tree.disk("nvme0n1", "259:0")
     tree.write(tree.root / "class/nvme-generic/ng0n1/dev", "242:0")
     tree.write(tree.root / "class/nvme-generic/ng0n2/dev", "242:1")
-    assert shared.numbers(part) == {"8:0", "8:1", "c21:3", "c247:0"}
-    assert shared.numbers(nvme) == {"259:0", "c242:0"}
+    assert device_overlap.numbers(part) == {"8:0", "8:1", "c21:3", "c247:0"}
+    assert device_overlap.numbers(nvme) == {"259:0", "c242:0"}

@@ -2,7 +2,7 @@
 
 These are the study file, a page for each tool, the warnings, and the published bugs that crash tests reach.
 
-Run as ``python -m fslab.study.document docs``; a test checks that the pages are current.
+Run as ``python -m fslab.study.reference_pages docs``; a test checks that the pages are current.
 """
 
 import inspect
@@ -33,7 +33,7 @@ from fslab.validity.trial_warnings import REGISTRY as TRIAL_RULES
 from fslab.workloads import REGISTRY as WORKLOADS
 
 WIDTH = 120
-MADE = "<!-- Made by fslab.study.document -->"
+MADE = "<!-- Made by fslab.study.reference_pages -->"
 SHARED = 3  # tools that have a key, and alike, from which on it is described in the study file only
 SYNTAX = f"""\
 # Study file
