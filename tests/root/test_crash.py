@@ -354,6 +354,23 @@ def test_after_a_signal_the_file_system_under_test_is_mounted_again(
     assert mounts.at(directory.parent) is not None
 
 
+# Killed when it has unmounted the file system. A new interpreter: a fork of one with threads can wait without end.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from fslab.api.crash import run_request
+from fslab.system import proc
+run = proc.run
+def killed(argv, **how):
+    done = run(argv, **how)
+    if argv[0] == "umount":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return done
+proc.run = killed
+run_request(Path(sys.argv[1]))
+"""
+
+
 @pytest.mark.parametrize(
     "asked", [{"do": "test"}, {"do": "recover"}, {"do": "fault", "fault": "flush-error"}], ids=str
 )
@@ -365,22 +382,8 @@ def test_after_sigkill_clean_mounts_the_file_system_under_test_again(
     directory = virtual("ext4", "--log", str(tmp_path / "fslab-disk.log"), "--log-data", options="noatime")
     before = mounts.at(directory.parent)
     (tmp_path / "request").write_text(json.dumps({**asked, "directory": str(directory / "new")}))
-    run = proc.run
-
-    def killed(argv: list[str], **how: Any) -> proc.Completed:
-        done = run(argv, **how)
-        if argv[0] == "umount":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return done
-
-    child = os.fork()
-    if child == 0:
-        monkeypatch.setattr(proc, "run", killed)
-        try:
-            run_request(tmp_path / "request")
-        finally:
-            os._exit(1)
-    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "request")], check=False)
+    assert ended.returncode == -signal.SIGKILL
     assert mounts.at(directory.parent) is None
     directory.parent.rmdir()
     done, failures = clean_all()

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fslab.campaign import cleanup
-from fslab.campaign.journal import JournalEntry
+from fslab.campaign.undo_journal import JournalEntry
 from fslab.errors import UnsafeError
 from fslab.storage import mounted_again
 

@@ -143,7 +143,9 @@ def _fields(row: Row, named: Sequence[tuple[int | None, str]]) -> Table:
         table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold")
     for index, label in named:
-        table.add_row(Text(label), *(() if index is None else table_fields.three_fields(row, row.summaries[index])))
+        table.add_row(
+            Text(label), *(() if index is None else table_fields.three_fields(row, row.summaries[index]))
+        )
     return table
 
 

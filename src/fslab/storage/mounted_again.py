@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from fslab import texts
+from fslab import untrusted_text
 from fslab.errors import FslabError, MountError
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import kernel_log, mounts, path_owners
@@ -22,7 +22,7 @@ def target_of(mount: Mount) -> str:
 def parse(target: str) -> tuple[str, str, Path] | None:
     """Return the file system, the options and the place; None if it is not such a text."""
     try:
-        match texts.json_of(target):
+        match untrusted_text.json_of(target):
             case [str(filesystem), str(options), str(place)] if (
                 place.startswith("/") and "\0" not in place + options
             ):
