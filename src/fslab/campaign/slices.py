@@ -198,8 +198,8 @@ class SlicedRun:
     def _note(self, began_s: float) -> None:
         self.said.append(self._running.said_bytes())
         self.ran.append((began_s, self._running.ended_s or time.monotonic()))
-        self._frozen_bytes = written_bytes(self.devices)
         self.halt(True)
+        self._frozen_bytes = written_bytes(self.devices)  # of a virtual disk: it answers nothing more
 
     def _await_answers(self) -> None:
         """Wait for the requests that the disks have got and not answered: a slow disk with a deep queue would go on
