@@ -182,6 +182,7 @@ def test_a_live_page_survives_a_database_that_is_away(live: Live, hold: Hold) ->
 
 def test_the_page_of_a_campaign_that_is_deleted_says_so_and_asks_no_more(live: Live, tmp_path: Path) -> None:
     page = live.page
+    (tmp_path / "store.sqlite-running").unlink()  # its lock: else nobody on this machine can delete it
     with (
         Store.open(str(tmp_path / "store.sqlite")) as store,
         page.expect_response(lambda each: each.status == 404),

@@ -101,7 +101,7 @@ fn next_zombie() -> std::io::Result<libc::pid_t> {
     }
 }
 
-/// Return whether a process ignores SIGCHLD (proc_pid_stat(5), field 33); true if that is not known.
+/// Return whether a process ignores SIGCHLD (`proc_pid_stat(5)`, field 33); true if that is not known.
 fn ignores_sigchld(pid: libc::pid_t) -> bool {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
     let stat = String::from_utf8_lossy(&stat);
