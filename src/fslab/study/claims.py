@@ -15,6 +15,8 @@ from fslab.study.mistakes import Mistakes, suggestion
 from fslab.study.model import StudyMedium, StudyStack, StudyWorkload
 from fslab.study.source import Node
 
+MOST_MATCHED = 100_000  # claims times cells: each claim looks for its cells among all, 20 s for so many
+
 
 def read_claims(node: Node, mistakes: Mistakes) -> tuple[Claim, ...]:
     """Return the readable claims, each with an id (default: its number); note what is wrong."""
@@ -51,6 +53,13 @@ def check(
 ) -> None:
     """Note each claim and each workload under ``published`` that does not match what the study measures."""
     scope = Scope(cells=tuple(_cells(*parts)), lenient=True)
+    if len(claims) * len(scope.cells) > MOST_MATCHED:
+        node = root.at(("claims",))
+        what = (
+            f"{len(claims):,} claims on {len(scope.cells):,} cells are more than {MOST_MATCHED:,} together: "
+        )
+        mistakes.add(node.place, node.path, f"{what}make several studies")
+        return
     by_id = {
         str(node.fields["id"].content) if "id" in node.fields else str(number): node
         for number, node in enumerate(root.at(("claims",)).items, start=1)
