@@ -79,6 +79,16 @@ def _plain(value: Scalar | None) -> object:
     return number if number is not None else str(value).lower()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Step:
+    """One group of ``Scope.align``. ``joined``: the attributes in which it has to be equal to other groups.
+    ``agreed``: those of them that groups before it have; ``cells``: by their values."""
+
+    joined: Sequence[str]
+    agreed: Sequence[str]
+    cells: Mapping[tuple[object, ...], Sequence[Cell]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scope:
     """The cells of a study or of a campaign, in the order of the plan.
@@ -203,9 +213,12 @@ class Scope:
         do not have it, the single value is combined with all of theirs (one disk with stripes over two, three and
         four).
         """
-        names = self.distinguishing(groups)
-        joined = [self._joined(number, groups, names) for number in range(len(groups))]
-        yield from self._join(groups, joined, (), {})
+        names, steps, known = self.distinguishing(groups), list[_Step](), set[str]()
+        for number, cells in enumerate(groups):
+            own = self._joined(number, groups, names)
+            steps.append(self._step(cells, own, [name for name in own if name in known]))
+            known.update(own)
+        yield from self._join(steps, (), {})
 
     def _joined(self, number: int, groups: Sequence[Sequence[Cell]], names: Sequence[str]) -> list[str]:
         found = []
@@ -217,25 +230,25 @@ class Scope:
                 found.append(name)
         return found
 
+    def _step(self, cells: Sequence[Cell], joined: Sequence[str], agreed: Sequence[str]) -> _Step:
+        distinct: dict[tuple[object, ...], Cell] = {}
+        for cell in cells:  # a later one with the same values is the same stack under another name
+            distinct.setdefault(self.at(cell, joined), cell)
+        found: dict[tuple[object, ...], list[Cell]] = {}
+        for cell in distinct.values():
+            found.setdefault(self.at(cell, agreed), []).append(cell)
+        return _Step(joined=joined, agreed=agreed, cells=found)
+
     def _join(
-        self,
-        groups: Sequence[Sequence[Cell]],
-        joined: Sequence[Sequence[str]],
-        chosen: tuple[Cell, ...],
-        agreed: Mapping[str, object],
+        self, steps: Sequence[_Step], chosen: tuple[Cell, ...], values: Mapping[str, object]
     ) -> Iterator[tuple[Cell, ...]]:
-        if len(chosen) == len(groups):
+        if len(chosen) == len(steps):
             yield chosen
             return
-        names, seen = joined[len(chosen)], set()
-        for cell in groups[len(chosen)]:
-            values = self.at(cell, names)
-            if values in seen:  # the same stack under another name
-                continue
-            seen.add(values)
-            here = dict(zip(names, values, strict=True))
-            if all(agreed.get(name, value) == value for name, value in here.items()):
-                yield from self._join(groups, joined, (*chosen, cell), {**agreed, **here})
+        step = steps[len(chosen)]
+        for cell in step.cells.get(tuple(values[name] for name in step.agreed), ()):
+            here = dict(zip(step.joined, self.at(cell, step.joined), strict=True))
+            yield from self._join(steps, (*chosen, cell), {**values, **here})
 
     def series(
         self, cells: Sequence[Cell], keys: Sequence[str], *beside: Sequence[Cell]
