@@ -23,8 +23,6 @@ from fslab.units import Direction, Unit, counted, first_of, format_value, ratio_
 
 MOST_NAMED = 3
 VERDICT = 20  # least width of the column of verdicts, where they fold
-
-
 _BELOW = "    "
 
 
@@ -66,9 +64,8 @@ def _tables(found: CampaignComparison, width: int) -> Iterator[RenderableType]:
     if sum(widths) + 2 * len(widths) > width:  # omit the spreads; if that is not enough, verdicts fold
         rows = {name: [_fields(line, spread=False) for line in lines] for name, lines in by_heading.items()}
         widths = _widths([header, *(row for each in rows.values() for row in each)])
-    if (
-        tall := sum(widths[:-1]) + 2 * len(header) + min(widths[-1], VERDICT) > width
-    ):  # each stack on a line above its figures
+    tall = sum(widths[:-1]) + 2 * len(header) + min(widths[-1], VERDICT) > width
+    if tall:  # each stack on a line above its figures
         widths[0] = len(_BELOW)
     yield _table([header], widths, style="dim")
     for name, lines in by_heading.items():

@@ -35,9 +35,7 @@ MOST_LINES = 3  # of those
 TRUST_LINES = 3
 NAMED = 3
 BEST_NAMED = 3  # of the stacks that may be the best
-MARGIN_LEAST = (
-    12  # columns of the last column, which gives its room to words of names that a line end would cut
-)
+MARGIN_LEAST = 12  # width of the last column, which gives room to words of names that a line end would cut
 SIGN = {
     StandingCertainty.BEST: "★",
     StandingCertainty.ALIKE: "≈",

@@ -43,11 +43,11 @@ def held(database: str, campaign: str) -> Iterator[None]:
         except OSError as error:
             if error.errno not in _TAKEN:
                 raise
-            what, hint = (
+            raise BusyError(
                 f"campaign {campaign} is running in another process",
-                "wait until it ends, or stop it",
-            )
-            raise BusyError(what, where=str(path), hint=f"{hint} with Ctrl-C") from error
+                where=str(path),
+                hint="wait until it ends, or stop it with Ctrl-C",
+            ) from error
         yield
 
 
