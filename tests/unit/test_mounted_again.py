@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from fslab.campaign import cleanup
-from fslab.campaign.undo_journal import JournalEntry
-from fslab.errors import UnsafeError
-from fslab.storage import mounted_again
+from fslab.campaign.undo_journal import CampaignJournal, JournalEntry
+from fslab.errors import FslabError, UnsafeError
+from fslab.storage import mounted_again, signatures
+from fslab.storage.layouts import volume_name
 
 GOOD = ["ext4", "rw,noatime", "/mnt/a b"]
 
@@ -33,3 +35,30 @@ def test_what_cannot_be_a_mount_belongs_to_no_campaign(target: str) -> None:
     assert mounted_again.parse(target) is None
     with pytest.raises(UnsafeError, match="does not belong to this campaign"):
         cleanup._check_ours("c", JournalEntry(id="1", kind=mounted_again.KIND, target=target))
+
+
+@pytest.mark.parametrize(
+    ("kind", "target"),
+    [
+        (mounted_again.KIND, json.dumps(["ext4", "rw", "/not there"])),
+        (signatures.KIND, f"{volume_name('c')} ext4 1234"),
+    ],
+)
+def test_what_is_on_a_disk_that_is_gone_stays_in_the_journal(kind: str, target: str, tmp_path: Path) -> None:
+    """``fslab clean`` said that it was restored or removed."""
+    disk = {"name": "/dev/disk/by-id/gone", "number": "8:0", "sequence": "1"}
+    path = tmp_path / "c.jsonl"
+    path.write_text(json.dumps({"id": "1-1", "kind": kind, "target": target, "devices": [disk]}) + "\n")
+    path.chmod(0o600)
+    with CampaignJournal("c", tmp_path) as journal:
+        with pytest.raises(FslabError, match=f"{kind} not undone: /dev/disk/by-id/gone is gone") as found:
+            cleanup.undo_pending(journal)
+        assert str(path) in str(found.value.hint)
+        assert journal.pending()
+
+
+def test_what_is_mounted_by_now_needs_no_disk(tmp_path: Path) -> None:
+    with CampaignJournal("c", tmp_path) as journal:
+        journal.will_create(mounted_again.KIND, json.dumps(["ext4", "rw", "/proc"]))
+        assert cleanup.undo_pending(journal)
+        assert not journal.pending()

@@ -130,7 +130,7 @@ class _Places:
 def _undo(journal: CampaignJournal, entry: JournalEntry, places: _Places) -> None:
     places.check(entry)
     _check_ours(journal.campaign, entry)
-    _check_mounted(journal, entry)
+    _check_disk(journal, entry)
     if entry.kind in _ON_DEVICES:
         _ON_DEVICES[entry.kind](entry.target, entry.nodes())
     elif not _is_reset(entry):
@@ -204,16 +204,24 @@ def _check_ours(campaign: str, entry: JournalEntry) -> None:
         path_owners.check_closed(Path(entry.target).parent)
 
 
-def _check_mounted(journal: CampaignJournal, entry: JournalEntry) -> None:
-    """Raise FslabError for a file that is missing because its disk is: it will be there again."""
+def _check_disk(journal: CampaignJournal, entry: JournalEntry) -> None:
+    """Raise FslabError for what is missing because its disk is: it will be there again."""
     path = Path(entry.target)
-    if entry.place is None or os.path.lexists(path) or str(mounts.containing(path).target) == entry.place:
+    if entry.place is not None and not os.path.lexists(path):
+        there = str(mounts.containing(path).target) == entry.place
+        why, again = f"its file system is not mounted at {entry.place}", "mount it"
+    elif entry.kind in _ON_ITS_DISK:
+        there = bool(entry.nodes()) or _ON_ITS_DISK[entry.kind](entry.target)
+        names = ", ".join(each.name for each in entry.devices)
+        why, again = f"{names} is gone, or another disk has its name", "attach it"
+    else:
         return
-    raise FslabError(
-        f"not removed: its file system is not mounted at {entry.place}",
-        where=entry.target,
-        hint=f"mount it, then: fslab clean; if it is gone for good, remove {journal.path}",
-    )
+    if not there:
+        raise FslabError(
+            f"{entry.kind} not undone: {why}",
+            where=entry.target,
+            hint=f"{again}, then: fslab clean; if it is gone for good, remove {journal.path}",
+        )
 
 
 def _unmount(target: str) -> None:
@@ -266,6 +274,11 @@ def _put_back(target: str) -> None:
 
 _LAYOUTS: Mapping[str, Callable[[str, Sequence[Path]], None]] = {
     layout.undo_kind: layout.undo for _, layout in LAYOUTS if layout.undo_kind is not None
+}
+# Kinds that need their disk, and whether an entry is undone without it.
+_ON_ITS_DISK: Mapping[str, Callable[[str], bool]] = {
+    signatures.KIND: lambda _: False,
+    mounted_again.KIND: mounted_again.is_mounted,
 }
 _PATHS = frozenset({"mount", "loop", "image", "directory", "tree", "disk"})
 _ON_DEVICES = {**_LAYOUTS, signatures.KIND: signatures.wipe, mounted_again.KIND: mounted_again.again}

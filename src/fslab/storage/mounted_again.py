@@ -32,10 +32,16 @@ def parse(target: str) -> tuple[str, str, Path] | None:
     return None
 
 
-def again(target: str, devices: Sequence[Path]) -> None:
-    """Mount it, unless something is mounted there or its device is gone. MountError, with what to type, if it fails."""
+def is_mounted(target: str) -> bool:
+    """Return whether something is mounted at the place."""
     found = parse(target)
-    if found is None or mounts.at(found[2]) is not None:
+    return found is not None and mounts.at(found[2]) is not None
+
+
+def again(target: str, devices: Sequence[Path]) -> None:
+    """Mount it, unless something is mounted there. MountError, with what to type, if it fails."""
+    found = parse(target)
+    if found is None or is_mounted(target):
         return
     filesystem, options, place = found
     for device in devices:
