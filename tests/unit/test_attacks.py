@@ -17,7 +17,14 @@ from fslab.campaign import workspace as workspaces
 from fslab.campaign.observer import Observer
 from fslab.campaign.trial_loop import run_campaign
 from fslab.campaign.undo_journal import CampaignJournal, JournalEntry, default_directory, parse
-from fslab.errors import BusyError, FslabError, InterruptedBySignal, ToolFailedError, UnsafeError
+from fslab.errors import (
+    BusyError,
+    FslabError,
+    InterruptedBySignal,
+    NoSpaceError,
+    ToolFailedError,
+    UnsafeError,
+)
 from fslab.machine import _settings, facts, tuning
 from fslab.plan.expand import expand
 from fslab.storage import guard, images
@@ -105,6 +112,12 @@ def test_fio_is_given_a_directory_whose_name_has_colons() -> None:
 def test_other_tools_take_no_foreign_words(tool: str, parameters: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r".+"):
         WORKLOADS.get(tool).parse_parameters(parameters)
+
+
+def test_where_the_kernel_makes_all_files_there_is_no_room_for_others() -> None:
+    """A workload of no size got a directory in cgroup2 or tracefs, which was then not removed."""
+    with pytest.raises(NoSpaceError, match="no room for files"):
+        images.check_room(Path("/proc"), 0)
 
 
 class TestDamagedJournal:

@@ -35,6 +35,14 @@ def check_room(directory: Path, size_bytes: int) -> None:
     existing = next(path for path in (directory, *directory.parents) if path.exists())
     room = os.statvfs(existing)
     free = room.f_bavail * room.f_frsize
+    if (
+        not room.f_blocks
+    ):  # the kernel makes its files, as of proc and cgroup2, and its directories are other objects
+        raise NoSpaceError(
+            "is on a file system that has no room for files",
+            where=str(existing),
+            hint="choose another 'path' for the medium",
+        )
     if room.f_files and room.f_favail < RESERVE_FILES:  # some file systems do not count inodes
         raise NoSpaceError(
             f"only {room.f_favail} free inodes",
