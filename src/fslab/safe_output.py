@@ -8,7 +8,6 @@ import contextlib
 import errno
 import io
 import os
-import re
 import stat
 import sys
 import tempfile
@@ -17,8 +16,6 @@ from pathlib import Path
 from fslab import names
 from fslab.errors import UsageError
 from fslab.system import files, path_owners
-
-_DESCRIPTOR = re.compile(r"/dev/(stdin|stdout|stderr|fd/\d+)|/proc/(self|thread-self|\d+)(/task/\d+)?/fd/\d+")
 
 
 def replace(path: Path, content: str | bytes) -> None:
@@ -38,7 +35,7 @@ def replace(path: Path, content: str | bytes) -> None:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    if _is_stream(path):
+    if files.is_descriptor(path):  # replacing it would not change the file that another process has open
         _write(path, data, os.O_APPEND)
         return
     check_place(path)
@@ -56,7 +53,7 @@ def _replace(path: Path, data: bytes) -> None:
 def check_place(path: Path) -> None:
     """Raise UnsafeError if root must not write a file of this name, because another user could put a link in the place
     of its directory."""
-    if not _is_stream(path):
+    if not files.is_descriptor(path):
         # Also where a link of root's lies: others can give it another name.
         for each in (path, _followed(path)):
             path_owners.check_closed(each.parent, "--output")
@@ -98,12 +95,6 @@ def _followed(path: Path) -> Path:
     """Return the target of a symbolic link of the user or of root; the link itself if it belongs to another user."""
     trusted = path.is_symlink() and path.lstat().st_uid in {0, os.geteuid()}
     return Path(os.path.realpath(path)) if trusted else path  # resolve() fails on a loop
-
-
-def _is_stream(path: Path) -> bool:
-    """Return whether the path is the name of an open descriptor: replacing it would not change the file that another
-    process has open. Not all below /dev: anybody can make files in /dev/shm."""
-    return _DESCRIPTOR.fullmatch(str(path)) is not None
 
 
 def _written_to_device(place: Path, data: bytes) -> bool:

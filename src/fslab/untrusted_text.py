@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.system import path_walk
-from fslab.system.files import closed_after
+from fslab.system.files import closed_after, is_descriptor, opened
 
 _MANY_DIGITS, _MANY_DIGITS_BYTES = re.compile(r"[0-9]{19}"), re.compile(rb"[0-9]{19}")
 LONGEST_INTEGER = 20  # characters: 64 bits
@@ -42,15 +42,16 @@ def _integer(digits: str) -> int:
 
 
 def of_file(path: Path, *, limit_bytes: int) -> str:
-    """Return the text of a file of any type that the user named.
+    """Return the text of a regular file that the user named, or of an open descriptor, as /dev/stdin.
 
-    Raises OSError (EFBIG) if it is larger than the limit, UnicodeDecodeError if it is not UTF-8.
+    Raises OSError (EINVAL for another file, EFBIG if it is larger than the limit), UnicodeDecodeError if it is not
+    UTF-8.
     """
-    with path.open("rb") as file:
-        content = file.read(limit_bytes + 1)
-    if len(content) > limit_bytes:
-        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
-    return content.decode("utf-8-sig")  # editors of Windows write a mark first
+    # O_PATH: opening a device or a pipe can do harm, or block. What is opened then is what was checked.
+    with opened(path, os.O_PATH) as found:
+        if not is_descriptor(path):
+            _size_of_regular(found, path)
+        return _text_of(found, path, limit_bytes)
 
 
 def of_file_below(path: Path, places: Iterable[Path], *, limit_bytes: int) -> str:
@@ -62,17 +63,27 @@ def of_file_below(path: Path, places: Iterable[Path], *, limit_bytes: int) -> st
     A file without a size counts as empty: the kernel makes such ones as they are read, as /proc/kmsg, which blocks and
     takes its messages from others.
     """
-    # O_PATH: opening a device or a pipe can do harm, or block. What is opened then is what was checked. In a mount
-    # namespace of another user, any file can have a name in one of these directories.
+    # As ``of_file``. In a mount namespace of another user, any file can have a name in one of these directories.
     with closed_after(path_walk.opened(path)) as found:
-        same = Path(f"/proc/self/fd/{found}")
-        real = same.readlink()
+        real = Path(f"/proc/self/fd/{found}").readlink()
         if not any(real.is_relative_to(place) for place in places):
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(real))
-        about = os.fstat(found)
-        if not stat.S_ISREG(about.st_mode):
-            raise OSError(errno.EINVAL, "is not a regular file", str(path))
-        return of_file(same, limit_bytes=limit_bytes) if about.st_size else ""
+        return _text_of(found, path, limit_bytes) if _size_of_regular(found, path) else ""
+
+
+def _size_of_regular(descriptor: int, path: Path) -> int:
+    about = os.fstat(descriptor)
+    if not stat.S_ISREG(about.st_mode):
+        raise OSError(errno.EINVAL, "is not a regular file", str(path))
+    return about.st_size
+
+
+def _text_of(descriptor: int, path: Path, limit_bytes: int) -> str:
+    with Path(f"/proc/self/fd/{descriptor}").open("rb") as file:
+        content = file.read(limit_bytes + 1)
+    if len(content) > limit_bytes:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return content.decode("utf-8-sig")  # editors of Windows write a mark first
 
 
 def as_markdown(text: str) -> str:

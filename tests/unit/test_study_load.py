@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from fslab.stopping_settings import StoppingRule, Until
 from fslab.study import shipped
 from fslab.study.load import load, load_text
 from fslab.study.model import StudyLayout, StudyMedium, StudyWorkload
+from fslab.system.files import closed_after
 
 TEXT = """\
 title: all keys
@@ -165,6 +168,24 @@ def test_a_study_that_is_not_text_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "image.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(StudyError, match=r"image\.yaml: is not UTF-8"):
         load(tmp_path / "image.yaml")
+
+
+@pytest.mark.parametrize(
+    "make", [lambda path: path.symlink_to("/dev/null"), os.mkfifo], ids=["device", "pipe"]
+)
+def test_a_study_is_a_regular_file_or_an_open_descriptor(
+    make: Callable[[Path], object], tmp_path: Path
+) -> None:
+    """fslab waited without end for somebody who writes to the pipe."""
+    path = tmp_path / "mine.yaml"
+    make(path)
+    with pytest.raises(UsageError, match=r"mine\.yaml: cannot be read: is not a regular file"):
+        load(path)
+    reading, writing = os.pipe()
+    with closed_after(reading):
+        with os.fdopen(writing, "w") as file:
+            file.write(TEXT)
+        assert load(f"/dev/fd/{reading}").title == "all keys"
 
 
 def test_stacks_run_only_the_workloads_they_name() -> None:

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import re
 import stat
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from fslab.system import path_owners, signals
 
 PIECE_BYTES = 1 << 20
 _POLL_S = 0.01
+_DESCRIPTOR = re.compile(r"/dev/(stdin|stdout|stderr|fd/\d+)|/proc/(self|thread-self|\d+)(/task/\d+)?/fd/\d+")
 
 
 @contextmanager
@@ -30,6 +32,12 @@ def opened(
 ) -> AbstractContextManager[int]:
     """Yield a descriptor of a file: open(2) with O_CLOEXEC; a new file has mode 0600."""
     return closed_after(os.open(path, flags | os.O_CLOEXEC, 0o600, dir_fd=dir_fd))
+
+
+def is_descriptor(path: Path) -> bool:
+    """Return whether a path is the name of an open descriptor. Not all below /dev: anybody can make files in
+    /dev/shm."""
+    return _DESCRIPTOR.fullmatch(str(path)) is not None
 
 
 def memory_file(name: str) -> AbstractContextManager[int]:
