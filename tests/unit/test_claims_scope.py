@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from tests.unit.claimed import cell, claim, noisy, steady, trials
 
-from fslab.cell import Cell
+from fslab.cell import Cell, MediumSpec
 from fslab.claims.build import judged
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.finding_words import scoped_words
@@ -23,10 +25,10 @@ EVERY = (XFS, EXT4, JOURNAL, BTRFS, NODATACOW)
 SPEED = {XFS.id: 200.0, EXT4.id: 100.0, JOURNAL.id: 50.0, BTRFS.id: 90.0, NODATACOW.id: 400.0}
 
 
-def measured(that: str, cells: tuple[Cell, ...] = EVERY) -> ClaimAnswer:
+def measured(that: str, cells: tuple[Cell, ...] = EVERY, speed: Mapping[str, float] = SPEED) -> ClaimAnswer:
     scope = Scope(cells=cells)
     records = [
-        one for each in cells for one in trials(each, (noisy if each is XFS else steady)(SPEED[each.id]))
+        one for each in cells for one in trials(each, (noisy if each is XFS else steady)(speed[each.id]))
     ]
     (found,) = judged(
         [claim(that)],
@@ -49,6 +51,21 @@ def test_what_is_left_out_is_reported(that: str) -> None:
         "; compared: xfs, ext4, btrfs; left out: ext4 data=journal, btrfs nodatacow"
     )
     assert found.model_dump(mode="json")["left_out"] == ["ext4 data=journal", "btrfs nodatacow"]
+
+
+def test_a_condition_can_name_what_a_medium_sets() -> None:
+    small, large = (
+        XFS.model_copy(
+            update={
+                "stack": XFS.stack.model_copy(
+                    update={"medium": MediumSpec(name=f"m.{size}", type="ram", options={"sector": size})}
+                )
+            }
+        )
+        for size in (512, 4096)
+    )
+    found = measured("xfs[sector=4096] > xfs[sector=512]", (small, large), {small.id: 100, large.id: 200})
+    assert found.verdict is ClaimVerdict.REPLICATED
 
 
 def test_where_nothing_is_left_out_what_was_compared_is_reported() -> None:

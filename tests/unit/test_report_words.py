@@ -294,13 +294,13 @@ def test_a_stack_has_its_name_in_the_study() -> None:
 
 def test_stacks_with_one_name_are_told_apart() -> None:
     """Those of several studies."""
-    disk = MediumSpec(name="disk", type="loop")
+    disk = MediumSpec(name="memory", type="loop", options={"size": "1g"})
     striped: dict[str, Any] = {"layout": "lvm-stripe", "layout_options": {"disks": 2}}
     same = [stack("ext4", name="s"), stack("ext4", name="s", medium=disk), stack("ext4", name="s", **striped)]
     assert stack_lines(same) == [
-        ("s", "single", "on memory"),
-        ("s", "single", "on disk"),
-        ("s", "lvm-stripe disks=2", "on memory"),
+        ("s", "single", "on ram"),
+        ("s", "single", "on loop size=1g"),
+        ("s", "lvm-stripe disks=2", "on ram"),
     ]
     assert stack_lines([stack("ext4", name="s"), stack("xfs", name="s")]) == [("s", "ext4"), ("s", "xfs")]
 

@@ -113,10 +113,10 @@ def test_names_of_media_can_be_parts_of_file_names() -> None:
             {"e": {"medium": "fast", "filesystem": "ext4", "mkfs_options": ["", "-O ^has_journal"]}},
             ["e mkfs-defaults", "e -O ^has_journal"],
         ),
-        ({"e": {"medium": ["fast", "slow"], "filesystem": "ext4"}}, ["e fast", "e slow.2g", "e slow.4g"]),
+        ({"e": {"medium": ["fast", "slow"], "filesystem": "ext4"}}, ["e fast", "e slow[size=2g]", "e slow[size=4g]"]),
         (
             {"a": {"medium": "fast", "filesystem": ["ext4", "xfs"]}, "b": {"medium": "slow", "filesystem": ["ext4"]}},
-            ["ext4", "xfs", "b slow.2g", "b slow.4g"],
+            ["ext4", "xfs", "b size=2g", "b size=4g"],
         ),
         (
             {"a": {"medium": "fast", "filesystem": ["ext4", "xfs"]},
@@ -143,7 +143,12 @@ def test_names_of_media_can_be_parts_of_file_names() -> None:
             ["a ext4", "a xfs", "b ext4", "b xfs"],
         ),
         ({"e": {"medium": {"type": "ram", "size": ["1g", "2g"]}, "filesystem": "ext4"}},
-         ["e e.medium.1g", "e e.medium.2g"]),
+         ["e size=1g", "e size=2g"]),
+        ({"e": {"medium": ["fast", {"type": "ram", "size": "1g"}, {"type": "loop", "size": ["1g", "2g"]}],
+                "filesystem": "ext4"}},
+         ["e fast", "e ram", "e loop[size=1g]", "e loop[size=2g]"]),
+        ({"e": {"medium": [{"type": "ram", "size": "1g"}, {"type": "ram", "size": "2g"}], "filesystem": "ext4"}},
+         ["e ram[size=1g]", "e ram[size=2g]"]),
     ],
 )  # fmt: skip
 def test_names_of_stacks(stacks: dict[str, Any], names: list[str]) -> None:

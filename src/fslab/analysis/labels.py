@@ -28,7 +28,7 @@ def _told_apart(stack: StackSpec, stacks: Sequence[StackSpec]) -> list[str]:
         lambda one: f"geometry {one.geometry}",
         lambda one: settings_of(one) or "plain",
         _layout,
-        lambda one: f"on {one.medium.name}",
+        lambda one: " ".join(("on", one.medium.type, *_settings(one.medium.options))),
     ]
     return [trait(stack) for trait in traits if len({trait(other) for other in alike}) > 1]
 

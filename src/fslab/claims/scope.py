@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from fslab.cell import Cell, Scalar
+from fslab.cell import Cell, Scalar, as_written
 from fslab.claims.language import EACH, Condition, Op, Term
 from fslab.units import parse_size
 
@@ -53,11 +53,15 @@ def kind(cell: Cell) -> str:
 
 
 def flags(cell: Cell) -> set[str]:
-    """Return the bare words that are true of a cell: single options, layout and medium."""
+    """Return the bare words that are true of a cell: single options, layout, medium, and what the medium sets."""
     stack = cell.stack
     mount = stack.mounted_with
     mkfs = stack.mkfs_options
-    return {mount, *mount.split(","), *mkfs.split(), mkfs or "mkfs-defaults", stack.layout, stack.medium.name}
+    medium = {
+        stack.medium.name,
+        *(f"{key}={as_written(value)}" for key, value in stack.medium.options.items()),
+    }
+    return {mount, *mount.split(","), *mkfs.split(), mkfs or "mkfs-defaults", stack.layout, *medium}
 
 
 def measure(value: Scalar | None) -> float | None:

@@ -168,8 +168,8 @@ def _combinations(
 ) -> Iterator[tuple[StackSpec, tuple[str, ...]]]:
     """Yield a stack's combinations, each with the words for what varies."""
     filesystems: tuple[str | None, ...] = stack.filesystem or (None,)
-    mediums = [spec for name in stack.medium for spec in medium_specs(name, media[name])]
-    layouts = [each for layout in stack.layout for each in _layouts(layout, stack.layout)]
+    mediums = _media({name: media[name] for name in stack.medium})
+    layouts = _layouts(stack.layout)
     combinations = product(
         machines(stack),
         filesystems,
@@ -180,15 +180,16 @@ def _combinations(
         mediums,
         _settings(stack),
     )
-    for place, filesystem, mkfs_options, mount_options, geometry, joined, medium, further in combinations:
-        (machine, machine_words), (layout, options, layout_word), (settings, word) = place, joined, further
+    for place, filesystem, mkfs_options, mount_options, geometry, joined, disk, further in combinations:
+        (machine, machine_words), (layout, options, layout_word) = place, joined
+        (medium, medium_word), (settings, word) = disk, further
         words = (
             _CALLED.get(filesystem or "", filesystem) if len(filesystems) > 1 else None,
             (mkfs_options or "mkfs-defaults") if len(stack.mkfs_options) > 1 else None,
             mount_options if len(stack.mount_options) > 1 else None,
             f"geometry={geometry}" if len(stack.geometry) > 1 else None,
             layout_word,
-            medium.name if len(mediums) > 1 else None,
+            medium_word,
             word,
             *machine_words,
         )
@@ -237,17 +238,34 @@ def machines(stack: StudyStack) -> list[tuple[MachineSpec, tuple[str, ...]]]:
     return list({spec: (spec, words) for spec, words in found}.values())
 
 
-def _layouts(
-    layout: StudyLayout, among: Sequence[StudyLayout]
-) -> Iterator[tuple[str, dict[str, Scalar], str]]:
-    """Yield a layout's combinations: type, options, and the word for what varies (empty if nothing varies)."""
-    same_type = [other for other in among if other.type == layout.type]
-    for point in points(layout.options):
-        values = values_at(layout.options, point)
-        # Two layouts of the same type may differ in a key that has one value in each: then all keys are shown.
-        shown = {key: len(layout.options[key]) > 1 or len(same_type) > 1 for key in values}
-        varied = ",".join(f"{key}={as_written(value)}" for key, value in values.items() if shown[key])
-        yield layout.type, values, _bracketed(layout.type, varied) if len(among) > 1 else varied
+def _media(media: Mapping[str, StudyMedium]) -> list[tuple[MediumSpec, str]]:
+    """Return the combinations of media, each with the word for what varies. One written in a stack, whose name has a
+    dot, is called by its type."""
+    called = [(medium.type if "." in name else name, medium.options) for name, medium in media.items()]
+    specs = (spec for name, medium in media.items() for spec in medium_specs(name, medium))
+    return [(spec, word) for spec, (word, _) in zip(specs, _words(called), strict=True)]
+
+
+def _layouts(layouts: Sequence[StudyLayout]) -> list[tuple[str, dict[str, Scalar], str]]:
+    """Return the combinations of layouts: type, options, and the word for what varies."""
+    types = [layout.type for layout in layouts for _ in points(layout.options)]
+    words = _words([(layout.type, layout.options) for layout in layouts])
+    return [(type_, values, word) for type_, (word, values) in zip(types, words, strict=True)]
+
+
+def _words(entries: Sequence[tuple[str, Axes]]) -> Iterator[tuple[str, dict[str, Scalar]]]:
+    """Yield the word and the values of every combination of called entries, such as ``md-raid0[chunk=64k]``.
+
+    The word contains what varies. It is empty if nothing does.
+    """
+    called = Counter(name for name, _ in entries)
+    for name, axes in entries:
+        for point in points(axes):
+            values = values_at(axes, point)
+            # Two entries that are called the same may differ in a key that has one value in each.
+            told = axes if called[name] > 1 else {key: axes[key] for key in axes if len(axes[key]) > 1}
+            varied = ",".join(f"{key}={as_written(values[key])}" for key in told)
+            yield _bracketed(name, varied) if len(entries) > 1 else varied, values
 
 
 def _stack_name(entry_name: str, words: tuple[str, ...], *, entry: bool) -> str:
