@@ -33,7 +33,8 @@ def word(name: str) -> str:
     """Return the name. Raises ValueError if it is not safe as a component of a path."""
     if not is_word(name):
         raise ValueError(
-            f"{name[:200]!r} is not a valid name: use 1 to 128 letters, digits, '.', '_', '+' and '-'"
+            f"{name[:200]!r} is not a valid name: use 1 to 128 of A-Z, a-z, 0-9, '.', '_', '+' and '-', "
+            "and begin with a letter or digit"
         )
     return name
 

@@ -120,7 +120,9 @@ class Registry(Generic[T]):
         for plugin in found:
             rivals = [str(each) for each in found if each.name == plugin.name and each is not plugin]
             if not _NAME.fullmatch(plugin.name):
-                refused.append(plugin.error("needs a name of lower-case letters, digits and '-'"))
+                refused.append(
+                    plugin.error("needs a name that begins with a-z: words of a-z and 0-9, joined with '-'")
+                )
             elif plugin.name in self._modules:
                 refused.append(plugin.error(f"is not used: a built-in {self.kind} has the same name"))
             elif rivals:

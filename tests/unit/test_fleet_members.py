@@ -60,6 +60,17 @@ def test_two_agents_do_not_share_directories(
         made.run()
 
 
+def test_a_host_name_that_is_no_name_of_a_machine_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "(none)")  # a machine that nobody has named
+    path = tmp_path / "worker.toml"
+    with pytest.raises(UsageError, match=r"name: .*'\(none\)' is not a valid name: use 1 to 128 of A-Z"):
+        WorkerSettings.load(path, needed=False)
+    path.write_text('name = "lab1"')
+    assert WorkerSettings.load(path, needed=False).name == "lab1"
+
+
 def test_settings_that_others_can_change_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "worker.toml"
     path.write_text('name = "lab1"\n[allow]\ndevices = ["/dev/disk/by-id/x"]\n')

@@ -141,7 +141,7 @@ def test_of_two_plugins_with_one_name_neither_is_used(install: Install) -> None:
 def test_a_name_that_studies_cannot_write_is_refused(install: Install) -> None:
     install(name="../Horse")
     assert registry().names() == ("cow",)
-    assert "lower-case letters" in str(registry().problems()[0])
+    assert "words of a-z and 0-9" in str(registry().problems()[0])
 
 
 @pytest.mark.parametrize("place", ["module", "directory"])

@@ -261,5 +261,7 @@ def _given(texts: tuple[str, ...]) -> tuple[Sequence, ...]:
     except ValueError as error:
         known = ", ".join([*FORMS, *(f"{sync}{' NAME' * sync.named}" for sync in Sync)])
         raise UsageError(
-            str(error), where="--sequence", hint=f"steps (NAME: a letter, or letters with '/'): {known}"
+            str(error),
+            where="--sequence",
+            hint=f"steps (NAME: a letter a-z, or up to three with '/'): {known}",
         ) from error

@@ -57,7 +57,9 @@ class WorkerSettings(Frozen):
     ended."""
 
     name: Word = Field(
-        default_factory=lambda: short_word(socket.gethostname())[:LONGEST_NAME], max_length=LONGEST_NAME
+        default_factory=lambda: short_word(socket.gethostname())[:LONGEST_NAME],
+        max_length=LONGEST_NAME,
+        validate_default=True,  # Linux accepts any host name
     )
     labels: dict[Word, str] = {}
     store: str | None = None
@@ -71,6 +73,7 @@ class WorkerSettings(Frozen):
         Raises UnsafeError if users other than root and this user can change the file, or read a password in it;
         UsageError for mistakes in it.
         """
+        found: os.stat_result | None = None
         try:
             with path.open("rb") as file:
                 found = os.fstat(file.fileno())
@@ -79,7 +82,7 @@ class WorkerSettings(Frozen):
         except FileNotFoundError as error:
             if needed:
                 raise UsageError("does not exist", where=str(path)) from error
-            return cls()
+            content = b""
         except OSError as error:
             raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
         try:
@@ -89,7 +92,7 @@ class WorkerSettings(Frozen):
             raise UsageError(said, where=str(path), hint="see docs/fleet.md") from error
         except ValueError as error:  # includes errors of TOML and of UTF-8
             raise UsageError(f"is not valid TOML: {error}", where=str(path)) from error
-        if found.st_mode & 0o077 and settings.store is not None and has_password(settings.store):
+        if found and found.st_mode & 0o077 and settings.store is not None and has_password(settings.store):
             raise UnsafeError(
                 "other users can read this file, which has the database's password",
                 where=str(path),

@@ -68,7 +68,9 @@ class Word:
         if self.words and value not in self.words:
             raise ValueError(f"'{value}' is not one of {', '.join(self.words)}")
         if not self.words and not re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", value):
-            raise ValueError(f"'{value}' is not a name such as none or performance")
+            raise ValueError(
+                f"'{value}' is not a name such as none or performance: use a-z, 0-9, '_' and '-'"
+            )
 
 
 class Timers:

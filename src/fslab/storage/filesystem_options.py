@@ -50,7 +50,7 @@ FREE = re.compile(r"[A-Za-z0-9_.:+*-]{1,255}")
 _FORMS = {
     "int": (WHOLE, "a whole number"),
     "size": (SIZE, "a size such as 256k"),
-    "any": (FREE, "letters, digits and '_.:+*-'"),
+    "any": (FREE, "A-Z, a-z, 0-9 and '_.:+*-', at most 255"),
 }
 # A value can directly follow its flag: -llogdev=…
 ELSEWHERE = re.compile(r"(?:^|^-\w|,)\s*(?:device|logdev|rtdev|name|file)\s*=")

@@ -296,7 +296,10 @@ def check_name(name: str, campaign_id: str, named: Mapping[str, str], place: str
     ``named``: the ids of the store's campaigns that have names, by name. ``place``: the store, for messages.
     """
     if not _NAME.fullmatch(name) or _BACK.fullmatch(name):
-        what = f"invalid name '{name}': it must start with a letter; allowed: letters, digits, '.', '_', '+', '-'"
+        what = (
+            f"invalid name '{name}': use at most 128 of A-Z, a-z, 0-9, '.', '_', '+' and '-', begin with a letter, "
+            "and do not use 'last' or 'last~1'"
+        )
         raise StoreError(what, where=place)
     if (other := named.get(name, campaign_id)) != campaign_id:
         hint = f"choose another name, or remove that one: fslab name {other} ''"

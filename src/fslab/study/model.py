@@ -17,6 +17,7 @@ from fslab.units import GuestSize, Share
 
 DEFAULT_TIME_LIMIT_S = 600.0
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
+NAME_RULE = "A-Z, a-z, 0-9, '_', '+' and '-', and begin with a letter or digit"
 _NAMED = "mapping of names"
 _REFERENCES = "name, mapping or list"
 

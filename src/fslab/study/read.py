@@ -20,7 +20,7 @@ from fslab.study import claims, flatten, matrix, options
 from fslab.study.fields import has_value, is_mapping, keys_of, known_fields, note, note_values, read_keys
 from fslab.study.inputs import Inputs
 from fslab.study.mistakes import Mistakes, brief, suggestion
-from fslab.study.model import NAME, StudyFile, StudyLayout, StudyMedium, StudyStack, StudyWorkload
+from fslab.study.model import NAME, NAME_RULE, StudyFile, StudyLayout, StudyMedium, StudyStack, StudyWorkload
 from fslab.study.overrides import MACHINE
 from fslab.study.source import Node
 from fslab.workloads import REGISTRY as WORKLOADS
@@ -80,7 +80,7 @@ def _entries(node: Node, what: str, read: Callable[[Node, str], None], mistakes:
         mistakes.add(node.place, node.path, f"is empty: at least one is needed, each with {what}")
     for name, child in node.fields.items():
         if not NAME.fullmatch(name):
-            what_name = f"'{name}' is not a name: use letters, digits, '_', '+' and '-'"
+            what_name = f"'{name}' is not a name: use {NAME_RULE}"
             mistakes.add(child.place, child.path, what_name)
         if has_value(child, mistakes, child) and is_mapping(child, what, mistakes):
             read(child, name)

@@ -143,7 +143,10 @@ class CommandParameters(Parameters):
     @classmethod
     def _named(cls, value: str | None) -> str | None:
         if value is not None and not _USER.fullmatch(value):
-            raise ValueError("'user' is the name of a user of this machine, such as postgres")
+            raise ValueError(
+                "'user' is the name of a user of this machine, such as postgres: 1 to 32 of A-Z, a-z, 0-9, '_', '.' "
+                "and '-', first a letter or '_'"
+            )
         return value
 
     @model_validator(mode="after")
@@ -169,7 +172,7 @@ class CommandParameters(Parameters):
                 )
             if len(parts) != 3 or parts[2] not in _METRIC_KEYS or not _NAME.fullmatch(parts[1]):
                 raise ValueError(
-                    f"'{key}' is not metrics.NAME.KEY; NAME: small letters, digits and _; "
+                    f"'{key}' is not metrics.NAME.KEY; NAME: 1 to 40 of a-z, 0-9 and _, first a letter; "
                     f"KEY: {', '.join(sorted(_METRIC_KEYS))}"
                 )
         return data

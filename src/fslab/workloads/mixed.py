@@ -235,7 +235,7 @@ def _mistakes(keys: Mapping[str, Scalar], runtime: str | None) -> Iterator[InitE
         if not _NAME.fullmatch(name):
             yield _mistake(
                 (f"parts.{name}.tool",),
-                f"'{name}' is not a valid name of a part: use a small letter, then up to 19 small letters and digits",
+                f"'{name}' is not a valid name of a part: use 1 to 20 of a-z and 0-9, and begin with a letter",
             )
         if tool not in known:
             yield _mistake((f"parts.{name}.tool",), f"unknown tool '{tool}': {nearest(tool, known)}")
