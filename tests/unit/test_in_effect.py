@@ -64,6 +64,8 @@ def test_options_that_the_kernel_dropped_or_changed(
     ("name", "one", "other", "same"),
     [
         ("ext4", "defaults", "discard", True),
+        ("ext4", "defaults", "dax=inode", True),
+        ("ext4", "defaults", "dax=never", False),
         ("ext4", "journal_ioprio=0", "journal_ioprio=7", False),
         ("ext4", "defaults", "silent", False),
         ("vfat", "defaults", "defaults", False),
@@ -72,7 +74,10 @@ def test_options_that_the_kernel_dropped_or_changed(
 def test_options_that_the_kernel_does_not_show_keep_stacks_apart(
     name: str, one: str, other: str, same: bool
 ) -> None:
-    first, second = (signature(REGISTRY.get(name), asked, EXT4.split(",")) for asked in (one, other))
+    listed = ([*EXT4.split(","), *([asked] if "dax" in asked else [])] for asked in (one, other))
+    first, second = (
+        signature(REGISTRY.get(name), asked, shown) for asked, shown in zip((one, other), listed, strict=True)
+    )
     assert (first is not None and first == second) is same
 
 
@@ -114,12 +119,12 @@ def test_a_discard_that_is_listed_and_cannot_reach_the_device(name: str, asked: 
     driver, shown = REGISTRY.get(name), listed.split(",")
     assert changed(driver, asked, shown, ignored(driver, shown, (), {"discards", "a write cache"})) == {}
     without_effect = ignored(driver, shown, (), {"a write cache"})
-    assert without_effect == {"discard": "without discards"}
+    assert without_effect["discard"] == "without discards"
     assert changed(driver, asked, shown, without_effect) == {asked: None}
     plain = [option for option in shown if not option.startswith("discard")]
     if driver.unlisted is not None:
         effect = signature(driver, asked, shown, without_effect)
-        assert effect == signature(driver, "nodiscard", [*plain, "nodiscard"])
+        assert effect == signature(driver, "nodiscard", [*plain, "nodiscard"], without_effect)
 
 
 @pytest.mark.parametrize("asked", ["auto_da_alloc", "noauto_da_alloc"])
@@ -145,6 +150,15 @@ def test_without_delayed_allocation_ext4_has_nothing_to_allocate_early(asked: st
         ("btrfs", "nobarrier", "", f"{BTRFS},nobarrier", "without a write cache"),
         ("xfs", "largeio", "", f"{XFS},largeio", "without swidth or allocsize"),
         ("xfs", "swalloc", "", f"{XFS},swalloc", "without swidth"),
+        ("xfs", "noalign", "swidth=0", f"{XFS},noalign", "with feature swidth=0"),
+        ("xfs", "inode32", "crc=1", XFS.replace("inode64", "inode32"), "without feature 64-bit inode numbers"),
+        ("xfs", "dax=never", "", f"{XFS},dax=never", "without a disk with DAX"),
+        ("ext4", "dax=never", "extent", f"{EXT4},dax=never", "without a disk with DAX"),
+        ("ext4", "init_itable=1", "extent", EXT4.replace("init_itable=10", "init_itable=1"),
+         "without mkfs option lazy_itable_init"),
+        ("ext4", "dioread_lock", "has_journal", EXT4.replace("dioread_nolock", "nodioread_nolock"),
+         "without feature extent"),
+        ("btrfs", "degraded", "", f"{BTRFS},degraded", "without a missing disk"),
     ],
 )  # fmt: skip
 def test_options_that_lack_what_they_need(
@@ -163,7 +177,9 @@ def test_options_that_lack_what_they_need(
 @pytest.mark.parametrize(
     ("name", "features", "listed"),
     [
-        ("ext4", "has_journal quota", f"{EXT4},quota,usrquota"),
+        ("ext4", "has_journal, extent, quota", EXT4),
+        ("xfs", "crc=1, 64-bit inode numbers", f"{XFS},noalign,dax=never"),
+        ("ext4", "has_journal, extent, quota", f"{EXT4},quota,usrquota"),
         ("ext4", "", EXT4),  # its features are not known
         ("xfs", "", f"{XFS},largeio,allocsize=1024k"),
         ("xfs", "", f"{XFS},largeio,swalloc,sunit=128,swidth=256"),
@@ -172,9 +188,30 @@ def test_options_that_lack_what_they_need(
 def test_options_that_have_what_they_need(name: str, features: str, listed: str) -> None:
     shown = listed.split(",")
     names = {option.partition("=")[0] for option in shown}
-    assert names.isdisjoint(
-        ignored(REGISTRY.get(name), shown, features.split(), {"discards", "a write cache"})
+    has = {"discards", "a write cache", "a disk with DAX", "mkfs option lazy_itable_init"}
+    found = [each for each in features.split(", ") if each]
+    assert names.isdisjoint(ignored(REGISTRY.get(name), shown, found, has))
+
+
+@pytest.mark.parametrize(
+    ("inode", "groups", "blocks", "long"),
+    [
+        (512, 4, 65536, False),
+        (512, 8, 67108864, False),  # 2 TiB: the last number is 2³² − 8
+        (512, 9, 67108864, True),
+        (512, 5, 67108865, True),  # a group has numbers for 128 Mi blocks
+        (256, 4, 67108864, False),
+        (256, 5, 67108864, True),
+    ],
+)
+def test_xfs_has_long_inode_numbers_where_its_last_inode_has_one(
+    inode: int, groups: int, blocks: int, long: bool
+) -> None:
+    words = REGISTRY.get("xfs").feature_words(
+        f"meta-data=/dev/loop0 isize={inode} agcount={groups}, agsize={blocks} blks\n"
+        "data     =            bsize=4096 blocks=1\nnaming   =version 2 bsize=8192 ascii-ci=0\n"
     )
+    assert ("64-bit inode numbers" in words) is long
 
 
 DUMPE2FS = (

@@ -62,13 +62,13 @@ def signature(
     """Return what two mounts of the same file system have in common exactly if their options have the same effect.
 
     It contains the kernel's list, and the options that the kernel does not show, without those that have no effect.
-    None if that is not known. To list no ``discard`` is to list ``nodiscard``.
+    None if that is not known. To list a default is to list nothing; ``nodiscard`` is one.
     """
     if driver.unlisted is None or not listed:
         return None
     unshown = {f"asked: {word}" for word in _words(asked) if _is_unshown(driver, word, ignored)}
     shown = {"=".join(filter(None, pair)) for pair in _followed(listed, ignored)}
-    return tuple(sorted((shown | unshown) - {f"no{_DISCARD}"}))
+    return tuple(sorted((shown | unshown) - driver.unlisted - {f"no{_DISCARD}"}))
 
 
 def changed_features(driver: FileSystem, mkfs_options: str, listed: Collection[str]) -> dict[str, str | None]:

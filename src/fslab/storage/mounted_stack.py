@@ -73,8 +73,13 @@ class Stack:
 
     @property
     def abilities(self) -> frozenset[str]:
-        """What mount options need besides features (``FileSystem.overruled``): attributes, and what its disks can."""
+        """What mount options need besides features (``FileSystem.overruled``): attributes, what its disks can, and what
+        mkfs leaves to the kernel."""
         found = {f"+{letter}" for letter in self.spec.attributes}
+        if "lazy_itable_init" in self.spec.mkfs_options:
+            found.add("mkfs option lazy_itable_init")
+        if self.device is None or sysfs.has_dax(self.device.path):
+            found.add("a disk with DAX")
         if self.device is not None and self.device.discard and sysfs.discards(self.device.path):
             found.add("discards")
         if self.device is None or sysfs.caches_writes(self.device.path):

@@ -108,5 +108,10 @@ def caches_writes(device: Path) -> bool:
     return text(queue_directory(block_directory(device)) / "write_cache") != "write through"
 
 
+def has_dax(device: Path) -> bool:
+    """Return whether files on a block device can be mapped without the page cache; true if that is not known."""
+    return number(queue_directory(block_directory(device)) / "dax") != 0
+
+
 def _yes(value: int | None) -> bool | None:
     return None if value is None else bool(value)

@@ -116,7 +116,9 @@ class ExtFileSystem(FileSystem):
         "auto_da_alloc=0": "noauto_da_alloc", "auto_da_alloc=1": "auto_da_alloc", "dioread_lock": "nodioread_nolock",
         "noload": "norecovery", "dax": "dax=always", "no_mbcache": "nombcache",
     }  # fmt: skip
-    unlisted = frozenset({"data_err=ignore", "i_version", "nowarn_on_error", "prefetch_block_bitmaps"})
+    unlisted = frozenset(
+        {"data_err=ignore", "dax=inode", "i_version", "nowarn_on_error", "prefetch_block_bitmaps"}
+    )
     unshown = frozenset({"inlinecrypt", "journal_ioprio", "mb_optimize_scan", "sb"})
     # Listed by Linux 6.18 without a journal, or without any support of quotas. To a disk without a cache it sent the
     # same writes with and without barriers.
@@ -127,6 +129,14 @@ class ExtFileSystem(FileSystem):
         ),
         **dict.fromkeys(("quota", "usrquota", "grpquota", "noquota"), frozenset({"^feature quota"})),
         **dict.fromkeys(("barrier", "nobarrier"), frozenset({"^a write cache"})),
+        # Documentation/admin-guide/ext4.rst: only for inode tables that mkfs leaves to the kernel.
+        **dict.fromkeys(("init_itable", "noinit_itable"), frozenset({"^mkfs option lazy_itable_init"})),
+        # fs/ext4/ext4_jbd2.h, ext4_should_dioread_nolock
+        **dict.fromkeys(
+            ("dioread_lock", "dioread_nolock", "nodioread_nolock"),
+            frozenset({"^feature extent", "nodelalloc", "data=journal"}),
+        ),
+        "dax": frozenset({"^a disk with DAX"}),
     }
     stripe_options = ("stride", "stripe_width", "stripe-width")
     no_stripe_options = "-E stride=0,stripe_width=0"  # else mke2fs uses what the device reports (libblkid)

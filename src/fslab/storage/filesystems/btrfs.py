@@ -85,8 +85,9 @@ class Btrfs(FileSystem):
         }
     )  # fmt: skip
     unshown = frozenset({"clear_cache", "thread_pool"})
-    # fs/btrfs/inode.c, inode_can_compress and inode_need_compress; seen with Linux 6.18.
+    # fs/btrfs/inode.c, inode_can_compress and inode_need_compress; seen with Linux 6.18. btrfs(5): degraded
     overruled = {
+        "degraded": frozenset({"^a missing disk"}),
         **dict.fromkeys(("compress", "compress-force"), frozenset({"nodatasum", "+C", "+m"})),
         "nobarrier": frozenset({"^a write cache"}),
     }

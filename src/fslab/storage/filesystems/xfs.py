@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from fslab.storage import Stripe
 from fslab.storage.crash_promises import Promise, Promises
-from fslab.storage.filesystems import TIB, FileSystem, JournalElsewhere, Made, OptionSwitch, _mkfs_words
+from fslab.storage.filesystems import TIB, FileSystem, JournalElsewhere, Made, OptionSwitch, _mkfs_words, _xfs
 from fslab.system.tools import Tool
-from fslab.units import parse_size
 
+_LONG_NUMBERS = "64-bit inode numbers"
 _GROUP_BYTES = 32 << 10  # the headers and the roots of the trees of an allocation group
 
 
@@ -81,16 +81,23 @@ class Xfs(FileSystem):
         """Return what mkfs.xfs writes with the study's allocation groups and a log of its size (in bytes); a log of
         another unit is not counted."""
         made = self.made
-        if groups := _value("d", "agcount", options):
+        if groups := _xfs.value("d", "agcount", options):
             made = replace(made, data_bytes=made.data_bytes + groups * _GROUP_BYTES)
-        if size := _value("d", "agsize", options):
+        if size := _xfs.value("d", "agsize", options):
             made = replace(made, data_tib_bytes=TIB // size * _GROUP_BYTES)
-        if (log := _value("l", "size", options)) is None:
+        if (log := _xfs.value("l", "size", options)) is None:
             return made
         return replace(made, zero_tib_bytes=TIB if log else 0, most_zero_bytes=log)
 
-    # fs/xfs/xfs_iops.c, xfs_stat_blksize (seen with Linux 6.18), and libxfs/xfs_bmap.c.
-    overruled = {"largeio": frozenset({"^swidth|allocsize"}), "swalloc": frozenset({"^swidth"})}
+    # fs/xfs/xfs_iops.c, xfs_stat_blksize (seen with Linux 6.18), and libxfs/xfs_bmap.c. Documentation/admin-guide/
+    # xfs.rst: noalign needs alignment from mkfs, and inode32 inode numbers of more than 32 bits.
+    overruled = {
+        "largeio": frozenset({"^swidth|allocsize"}),
+        "swalloc": frozenset({"^swidth"}),
+        "noalign": frozenset({"feature swidth=0"}),
+        **dict.fromkeys(("inode32", "inode64"), frozenset({f"^feature {_LONG_NUMBERS}"})),
+        "dax": frozenset({"^a disk with DAX"}),
+    }
 
     feature_flags = ("-m", "-i", "-n")
 
@@ -98,8 +105,9 @@ class Xfs(FileSystem):
         return ["xfs_info", target]
 
     def feature_words(self, output: str) -> frozenset[str]:
-        """Return its words such as ``reflink=1``."""
-        return frozenset(re.findall(r"\b[a-z0-9]+=[01]\b", output))
+        """Return its words such as ``reflink=1``, and whether an inode number can have more than 32 bits."""
+        words = frozenset(re.findall(r"\b[a-z0-9]+=[01]\b", output))
+        return words | {_LONG_NUMBERS} if _xfs.has_long_numbers(output) else words
 
     def aligned_options(self, stripe: Stripe, options: str) -> str:  # noqa: ARG002
         """Return ``-d su=…,sw=…``. mkfs.xfs derives the log's stripe unit from it."""
@@ -157,14 +165,3 @@ class Xfs(FileSystem):
     def copy_mount_options(self, options: str) -> str:
         """Add ``nouuid``, because XFS refuses a second file system with the same UUID."""
         return f"{super().copy_mount_options(options)},nouuid"
-
-
-def _value(flag: str, name: str, options: str) -> int | None:
-    """Return a number or size among mkfs options; 0 for one in another unit than bytes, None if it is not given."""
-    found = re.search(rf"(?<!\S)-{flag}\s*\S*\b{name}=(\w+)", options)
-    if found is None:
-        return None
-    try:
-        return parse_size(found[1])
-    except ValueError:
-        return 0
