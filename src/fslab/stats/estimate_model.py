@@ -117,12 +117,15 @@ class RatioEstimate:
     @property
     def interval_if_correlated(self) -> Interval | None:
         """The ratio's interval for an autocorrelation of 0.5, if there are too few blocks to estimate it; otherwise
-        None."""
-        if self.interval is None or self.interval.low <= 0 or self.if_correlated is None:
+        None. That of a figure that begins at 0, which has no logarithm, is so much wider itself."""
+        if self.interval is None or self.if_correlated is None:
             return None
-        low, high = log(self.interval.low), log(self.interval.high)
+        low, high, coverage = self.interval.low, self.interval.high, self.interval.coverage
+        if low <= 0:
+            return Interval(low=0.0, high=(high + self.if_correlated * high) / 2, coverage=coverage)
+        low, high = log(low), log(high)
         middle, half = (low + high) / 2, self.if_correlated * (high - low) / 2
-        return of_logarithms(middle - half, middle + half, coverage=self.interval.coverage)
+        return of_logarithms(middle - half, middle + half, coverage=coverage)
 
 
 def is_correlation_known(blocks: int, *common: CommonCorrelation | None) -> bool:
