@@ -49,8 +49,8 @@ def delete(
 ) -> None:
     """Delete campaigns with all their trials. This cannot be undone; make a copy first: fslab store copy.
 
-    A campaign that runs is not deleted. Whether one of another machine or user still runs cannot be checked: the store
-    says so until it ends. --force deletes it; in a fleet it also ends the measurement.
+    A campaign that runs is not deleted. Whether a machine of a fleet still runs one, or one was copied while it ran,
+    cannot be checked: the store says so until it ends. --force deletes it; in a fleet it also ends the measurement.
 
     Parameters:
         campaigns: Complete ids or names; not 'last', and no beginnings of ids.

@@ -1,7 +1,8 @@
-"""Locks of the campaigns of an SQLite store, one byte each of a file beside it: whoever uses the store sees them,
-wherever fslab keeps its own state.
+"""Locks of the campaigns of a store: whoever uses the store sees them, wherever fslab keeps its own state.
 
-They are locks of the open file (fcntl(2), F_OFD_SETLK): the kernel releases them when the process ends.
+Of an SQLite store, each is a byte of a file beside it, and a lock of the open file (fcntl(2), F_OFD_SETLK): the kernel
+releases it when the process ends. On a PostgreSQL server, each is an advisory lock of a connection of its own: the
+server releases it when the connection ends, or its machine is gone.
 """
 
 import contextlib
@@ -13,12 +14,28 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import DBAPIError
+
 from fslab.errors import BusyError, StoreError
 from fslab.store.database import check_closed
+from fslab.store.database_errors import translated
 from fslab.system import files
 
 _FLOCK = struct.Struct("@hhqqi4x")  # struct flock: type, whence, start, length, process
 _TAKEN = frozenset({errno.EAGAIN, errno.EACCES})
+# The connection is idle while the campaign runs: the server must not end it for that, and without keepalives, it would
+# hold the lock of a machine whose power failed for two hours.
+_IDLE = """
+SELECT set_config(name, value, false) FROM (VALUES ('idle_session_timeout', '0'), ('tcp_keepalives_idle', '20'),
+  ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3')) AS wanted (name, value)
+WHERE current_setting(name, true) IS NOT NULL
+"""
+_HELD = """
+SELECT EXISTS (SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database
+  WHERE locktype = 'advisory' AND datname = current_database() AND objsubid = 1 AND granted
+  AND CAST(classid AS bigint) << 32 | CAST(objid AS bigint) = :key)
+"""
 
 
 def path_of(database: str) -> Path:
@@ -43,12 +60,16 @@ def held(database: str, campaign: str) -> Iterator[None]:
         except OSError as error:
             if error.errno not in _TAKEN:
                 raise
-            raise BusyError(
-                f"campaign {campaign} is running in another process",
-                where=str(path),
-                hint="wait until it ends, or stop it with Ctrl-C",
-            ) from error
+            raise _busy(campaign, str(path)) from error
         yield
+
+
+def _busy(campaign: str, where: str) -> BusyError:
+    return BusyError(
+        f"campaign {campaign} is running in another process",
+        where=where,
+        hint="wait until it ends, or stop it with Ctrl-C",
+    )
 
 
 def _opened(path: Path) -> int:
@@ -72,6 +93,39 @@ def is_held(database: str, campaign: str) -> bool:
     return bool(_FLOCK.unpack(found)[0] != fcntl.F_UNLCK)
 
 
+@contextlib.contextmanager
+def held_on_server(engine: Engine, place: str, campaign: str) -> Iterator[None]:
+    """Hold the lock of a campaign. BusyError if another process holds it, StoreLostError if the server is away. A lock
+    whose connection is lost meanwhile is not taken again."""
+    with contextlib.ExitStack() as undo:
+        with translated(place):
+            connection = undo.enter_context(engine.connect().execution_options(isolation_level="AUTOCOMMIT"))
+            connection.execute(text(_IDLE))
+            taken = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), _key(campaign)).scalar()
+        if not taken:
+            raise _busy(campaign, place)
+        try:
+            yield
+        finally:
+            try:
+                connection.execute(text("SELECT pg_advisory_unlock(:key)"), _key(campaign))
+            except DBAPIError:
+                connection.invalidate()
+
+
+def is_held_on_server(engine: Engine, place: str, campaign: str) -> bool:
+    """Return whether a process holds the lock of a campaign, without taking it."""
+    with translated(place), engine.connect() as connection:
+        return bool(connection.execute(text(_HELD), _key(campaign)).scalar())
+
+
+def _key(campaign: str) -> dict[str, int]:
+    return {"key": _number(campaign)}
+
+
+def _number(campaign: str) -> int:
+    return int.from_bytes(hashlib.sha256(campaign.encode()).digest()[:7], "big")
+
+
 def _lock(campaign: str) -> bytes:
-    byte = int.from_bytes(hashlib.sha256(campaign.encode()).digest()[:7], "big")
-    return _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
+    return _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _number(campaign), 1, 0)

@@ -74,11 +74,15 @@ class Store:
         return named if not self.is_shared and named and named != ":memory:" else None
 
     def running(self, campaign_id: str) -> AbstractContextManager[None]:
-        """Keep others from running or deleting a campaign of an SQLite store. BusyError if it runs already."""
+        """Keep others from running or deleting a campaign. BusyError if it runs already."""
+        if self.is_shared:
+            return campaign_locks.held_on_server(self._engine, self.path, campaign_id)
         return campaign_locks.held(self._file, campaign_id) if self._file else nullcontext()
 
     def is_running(self, campaign_id: str) -> bool:
-        """Return whether a process runs a campaign. Unknown, and False, for a store on a server."""
+        """Return whether a process runs a campaign into this store: not an agent of a fleet, which sends copies."""
+        if self.is_shared:
+            return campaign_locks.is_held_on_server(self._engine, self.path, campaign_id)
         return self._file is not None and campaign_locks.is_held(self._file, campaign_id)
 
     def create_campaign(
