@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benches.simulations_page import main, table
 
-from fslab.answers.campaigns import fit, over_campaigns
+from fslab.answers.across_campaigns import fit, over_campaigns
 from fslab.answers.ratio import Estimate, NoisePrior, Question, Values, estimate, fit_noise
 
 COMMAND = "benches/campaigns_rule.py"

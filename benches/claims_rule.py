@@ -28,7 +28,7 @@ from benches.simulations_page import main, table
 from benches.stopping_data import MOST, SHAPES, Shape
 
 from fslab.analysis.noise_pools import CampaignNoise
-from fslab.analysis.rows import looks_of
+from fslab.analysis.table_rows import looks_of
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.claims.agreement import result_of

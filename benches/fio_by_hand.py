@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benches import pairs
 
 from fslab.storage.mounted_stack import Stack
-from fslab.system import cache, proc
+from fslab.system import page_cache, proc
 from fslab.workloads import REGISTRY, Job
 
 JOBS = {
@@ -53,7 +53,7 @@ def runner(bench: pairs.Bench, job: dict[str, object]) -> Callable[[Stack, str, 
         for argv in () if any(up.work.iterdir()) else commands.prepare:
             up.workspace.run("prepare", argv, cwd=up.work)
         up.flush()
-        cache.drop_all()
+        page_cache.drop_all()
         with bench.real_time():
             if way == "fslab":
                 pairs.probed(up, commands.run)

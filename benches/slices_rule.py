@@ -86,7 +86,7 @@ def rounds(rng: np.random.Generator, noise: Noise, between: float, count: int, m
     ``between``: the standard deviation of the true logarithm from round to round.
     """
     rates = np.exp(noise(rng, (count, most, 2 * SLICES)))
-    # A B B A or B A A B: as ``campaign.slices`` draws them.
+    # A B B A or B A A B: as ``campaign.time_slices`` draws them.
     first = rng.random((count, most, SLICES // 2)) < 0.5
     is_a = np.stack([first, ~first, ~first, first], axis=-1).reshape(rates.shape)
     ratio = np.log((rates * is_a).sum(axis=-1) / (rates * ~is_a).sum(axis=-1))

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benches.simulations_page import replace_between, table
 
 from fslab import load
-from fslab.analysis.groups import headline_metrics
+from fslab.analysis.workload_groups import headline_metrics
 from fslab.campaign import trial_loop
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.prepared_states import PreparedStates

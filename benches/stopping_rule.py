@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benches.simulations_page import main, table
 from benches.stopping_data import MOST, SHAPES, Floats, Shape, autocorrelated, measure
 
-from fslab.analysis.groups import Sample
-from fslab.analysis.rows import row_answers
+from fslab.analysis.table_rows import row_answers
+from fslab.analysis.workload_groups import Sample
 from fslab.cell import MediumSpec, StackSpec
 from fslab.stats.counts import compare_counts
 from fslab.stats.difference_interval import Located, locate

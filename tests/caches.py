@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from fslab.system import warm_memory
-from fslab.system.cache import DROP_CACHES
+from fslab.system.page_cache import DROP_CACHES
 
 _may_drop = True
 

@@ -200,8 +200,8 @@ class Cell(Frozen):
 
     ``known_limits``: kinds of warnings that the study accounts for. For this cell they are only notes, because they are
     shown once for the whole study. ``slice_s``: the trials of the stacks of a workload run at once, and their tools
-    take turns, each for so long (``campaign.slices``); None: one trial after the other. It depends on the other stacks
-    of the study and on the room of the machine, and is therefore not part of the cell's identity.
+    take turns, each for so long (``campaign.time_slices``); None: one trial after the other. It depends on the other
+    stacks of the study and on the room of the machine, and is therefore not part of the cell's identity.
     """
 
     stack: StackSpec

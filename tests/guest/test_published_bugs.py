@@ -14,7 +14,7 @@ from tests.guest.conftest import cell
 from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import MachineSpec, TrialKey, WorkloadSpec
 from fslab.crash import bounded_sequences
-from fslab.crash.request import Alphabet
+from fslab.crash.trial_request import Alphabet
 from fslab.trial_record import Status, TrialRecord
 
 PART = 95  # sequences in one file system

@@ -17,12 +17,12 @@ from tests.guest.conftest import cell, group_members
 from tests.limits import LIMIT_S
 
 from fslab.campaign import prepared_states
-from fslab.campaign.cpu_standstill import RunSpeed
+from fslab.campaign.guest_cpu_standstill import RunSpeed
 from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import Cell, Fresh, MachineSpec, MediumSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, GuestError, GuestPanickedError
 from fslab.machine import guest as waiting
-from fslab.machine import share
+from fslab.machine import guest_share
 from fslab.machine.guest import Guest
 from fslab.machine.kinds import _mconsole
 from fslab.plan import shared_states
@@ -298,8 +298,8 @@ def test_a_guest_that_writes_without_end_meets_the_end_of_what_it_shares(
 
     The limits hold without fslab's periodic check. Device files and set-user-ID bits have no effect in it.
     """
-    monkeypatch.setattr(share, "SIZE_BYTES", 80 << 20)
-    monkeypatch.setattr(share, "FILES", 64)
+    monkeypatch.setattr(guest_share, "SIZE_BYTES", 80 << 20)
+    monkeypatch.setattr(guest_share, "FILES", 64)
     request = {"do": "command", "argv": ["true"], "timeout_s": 30}
     monkeypatch.setattr(Guest, "_check_filled", lambda self: None)
     guests.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
@@ -312,8 +312,8 @@ def test_a_guest_that_writes_without_end_meets_the_end_of_what_it_shares(
     value = guests.ask(cell().stack, "m", {**request, "argv": ["bash", "-c", script]}, timeout_s=LIMIT_S)
     assert value["stderr"].count("No space left on device") > 1
     written, made = map(int, value["stdout"].split())
-    assert written <= share.SIZE_BYTES
-    assert made < share.FILES
+    assert written <= guest_share.SIZE_BYTES
+    assert made < guest_share.FILES
     guests.end()
     assert mounts.at(guest.directory) is None
     assert not guest.directory.exists()

@@ -28,7 +28,7 @@ from fslab.campaign.undo_journal import CampaignJournal, default_directory
 from fslab.cell import MediumSpec, StackSpec
 from fslab.errors import BusyError, FslabError, MountError, UnsafeError, UsageError
 from fslab.machine import tuning
-from fslab.storage import Workspace, guard, stack
+from fslab.storage import Workspace, overwrite_check, stack
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import _loop
 from fslab.system import files, loop_devices, mounts
@@ -69,7 +69,7 @@ class TestDevicesInUse:
                 mounted(upper, tmp_path / "upper", shell),
                 pytest.raises(UnsafeError, match="in use by the loop device"),
             ):
-                guard.check_unused(stable(device))
+                overwrite_check.check_unused(stable(device))
         finally:
             loop_devices.detach(device)
 
@@ -77,11 +77,11 @@ class TestDevicesInUse:
         device = loop()
         path = stable(device)
         reader = os.open(device, os.O_RDONLY)
-        guard.check_unused(path)
+        overwrite_check.check_unused(path)
         writer = os.open(device, os.O_RDWR)
         try:
             with pytest.raises(UnsafeError, match="is open for writing by process"):
-                guard.check_unused(path)
+                overwrite_check.check_unused(path)
         finally:
             os.close(writer)
             os.close(reader)
@@ -91,7 +91,7 @@ class TestDevicesInUse:
     ) -> None:
         device = loop()
         path = stable(device)
-        monkeypatch.setattr(guard, "BRIEF_S", LIMIT_S)
+        monkeypatch.setattr(overwrite_check, "BRIEF_S", LIMIT_S)
         with device.open("r+b", buffering=0) as writer:
             pause = time.sleep
 
@@ -100,12 +100,12 @@ class TestDevicesInUse:
                 pause(seconds)
 
             monkeypatch.setattr(time, "sleep", leave)
-            assert guard.check_unused(path) == device
+            assert overwrite_check.check_unused(path) == device
 
     def test_by_another_campaign_between_its_trials(
         self, loop: Make, stable: Stable, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(guard, "CLAIM_DEADLINE_S", 0.1)
+        monkeypatch.setattr(overwrite_check, "CLAIM_DEADLINE_S", 0.1)
         device = loop()
         path, same = stable(device), stable(device)
         options, others = DEVICE.parse_options({"path": path}), DEVICE.parse_options({"path": same})

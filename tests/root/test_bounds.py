@@ -13,7 +13,7 @@ from fslab.campaign import cleanup
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.trial_loop import new_id
 from fslab.errors import MountError
-from fslab.machine import share
+from fslab.machine import guest_share
 from fslab.storage import StackDevice, Workspace
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import ram
@@ -57,11 +57,11 @@ def test_a_guest_s_directory_that_is_in_use_can_be_cleaned_later(monkeypatch: py
     with pytest.raises(MountError), workspaces.opened(name := new_id(), frozenset()) as workspace:
         directories = [workspace.runtime / f"guest-{number}" for number in (1, 2)]
         for directory in directories:
-            share.make(directory, workspace)
+            guest_share.make(directory, workspace)
             (directory / "console").touch()
         inside = os.open(directories[0], os.O_DIRECTORY)
         for directory in directories:
-            share.remove(directory)
+            guest_share.remove(directory)
         assert [mounts.at(directory) is not None for directory in directories] == [True, False]
     assert (directories[0] / "console").exists()
     os.close(inside)

@@ -17,7 +17,7 @@ from tests.disk_server import Server
 from fslab.campaign import launch
 from fslab.campaign.observer import Observer
 from fslab.errors import BusyError, UnsafeError
-from fslab.storage import blank_check, device_overlap, guard
+from fslab.storage import blank_check, device_overlap, overwrite_check
 from fslab.store.store import Store
 from fslab.study import load
 from fslab.system import loop_devices, sysfs
@@ -101,8 +101,8 @@ class TestWriters:
         device = loop()
         path = stable(device)
         with held(device, tmp_path, how) as pid, pytest.raises(UnsafeError, match=f"by process {pid} "):
-            guard.check_unused(path)
-        assert guard.check_unused(path) == device
+            overwrite_check.check_unused(path)
+        assert overwrite_check.check_unused(path) == device
 
     def test_one_in_another_mount_namespace(self, loop: Make, stable: Stable, tmp_path: Path) -> None:
         device = loop()
@@ -111,12 +111,12 @@ class TestWriters:
         with held(device, tmp_path, "write", *own):
             assert not (tmp_path / "n").exists()
             with pytest.raises(UnsafeError, match="is open for writing by process"):
-                guard.check_unused(stable(device))
+                overwrite_check.check_unused(stable(device))
 
     def test_readers_are_not_writers(self, loop: Make, stable: Stable, tmp_path: Path) -> None:
         device = loop()
         with held(device, tmp_path, "read"):
-            assert guard.check_unused(stable(device)) == device
+            assert overwrite_check.check_unused(stable(device)) == device
 
     def test_a_loop_device_on_it_by_a_name_that_is_gone(
         self, loop: Make, stable: Stable, tmp_path: Path, shell: Any
@@ -127,7 +127,7 @@ class TestWriters:
         try:
             node.unlink()
             with pytest.raises(UnsafeError, match=f"by the loop device {Path(upper).name}"):
-                guard.check_unused(stable(device))
+                overwrite_check.check_unused(stable(device))
         finally:
             shell("losetup", "--detach", upper)
 
@@ -142,7 +142,7 @@ class TestWriters:
         try:
             node.unlink()
             script = 'mount --bind /dev/null "$1" && exec "$2" -c "$3" "$4"'
-            ask = "import sys; from fslab.storage import guard; guard.check_unused(sys.argv[1])"
+            ask = "import sys; from fslab.storage import overwrite_check; overwrite_check.check_unused(sys.argv[1])"
             own = ("unshare", "--mount", "sh", "-c", script, "sh", upper)
             said = shell(*own, sys.executable, ask, path, check=False).stderr
         finally:
@@ -164,9 +164,9 @@ class TestWriters:
                 held(device, tmp_path, "write"),
                 pytest.raises(UnsafeError, match="is open for writing by process"),
             ):
-                guard.check_unused(stable(upper))
+                overwrite_check.check_unused(stable(upper))
             with pytest.raises(UnsafeError, match="overlaps with"):
-                guard.check_apart([stable(device), stable(upper)])
+                overwrite_check.check_apart([stable(device), stable(upper)])
         finally:
             shell("losetup", "--detach", upper)
 
@@ -176,12 +176,12 @@ class TestWriters:
         path = stable(device)
         image = Path(sysfs.text(sysfs.block_directory(device) / "loop/backing_file") or "")
         with image.open("rb"):
-            assert guard.check_unused(path) == device
+            assert overwrite_check.check_unused(path) == device
         with (
             image.open("r+b"),
             pytest.raises(UnsafeError, match=f"is open for writing by process {os.getpid()} "),
         ):
-            guard.check_unused(path)
+            overwrite_check.check_unused(path)
 
     def test_a_disk_and_its_partitions_share_their_writers(
         self, parted: Path, stable: Stable, tmp_path: Path
@@ -190,12 +190,12 @@ class TestWriters:
         with held(first, tmp_path, "write"):
             for each in (parted, first):
                 with pytest.raises(UnsafeError, match="is open for writing by process"):
-                    guard.check_unused(stable(each))
-            assert guard.check_unused(stable(second)) == second
+                    overwrite_check.check_unused(stable(each))
+            assert overwrite_check.check_unused(stable(second)) == second
         with held(parted, tmp_path, "write"):
             for each in (parted, first, second):
                 with pytest.raises(UnsafeError, match="is open for writing by process"):
-                    guard.check_unused(stable(each))
+                    overwrite_check.check_unused(stable(each))
 
 
 class TestBlank:
@@ -226,13 +226,13 @@ class TestBlank:
         path = stable(device)
         # Otherwise the device is refused because it is a loop device that fslab did not create.
         monkeypatch.setattr(device_overlap, "disk", lambda _: Path("/nothing"))
-        guard.check_blank(path, [], print)
+        overwrite_check.check_blank(path, [], print)
         monkeypatch.setattr(blank_check, "LIMIT_S", 0.0)
         blank_check._proved.clear()
         with pytest.raises(UnsafeError, match=r"only 0 B of 64 MiB could be read") as caught:
-            guard.check_blank(path, [], print)
+            overwrite_check.check_blank(path, [], print)
         assert f"--wipe {path}" in (caught.value.hint or "")
-        guard.check_blank(path, [path], print)
+        overwrite_check.check_blank(path, [path], print)
 
     def test_how_far_it_is_is_reported(self, loop: Make, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(blank_check, "TELL_EVERY_S", 0.0)
@@ -333,11 +333,11 @@ class TestNames:
         device = loop()
         path = stable(device)
         with pytest.raises(UnsafeError) as caught:
-            guard.check_name(str(device))
+            overwrite_check.check_name(str(device))
         assert caught.value.hint == f"use the name {path}"
-        assert guard.check_unused(path) == device
+        assert overwrite_check.check_unused(path) == device
         with pytest.raises(UnsafeError, match="no such device"):
-            guard.check_unused(cyclic)
+            overwrite_check.check_unused(cyclic)
 
 
 STUDY = """
@@ -355,7 +355,7 @@ def conditions(path: str) -> launch.RunConditions:
 def test_a_foreign_lock_leaves_nothing_stored(
     loop: Make, stable: Stable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "CLAIM_DEADLINE_S", 0.0)
+    monkeypatch.setattr(overwrite_check, "CLAIM_DEADLINE_S", 0.0)
     device = loop()
     path, study = stable(device), tmp_path / "one.yaml"
     study.write_text(STUDY.replace("PATH", path))
@@ -373,7 +373,7 @@ def test_a_foreign_lock_leaves_nothing_stored(
 def test_a_lock_that_comes_after_the_check_leaves_nothing_stored_either(
     loop: Make, stable: Stable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "CLAIM_DEADLINE_S", 0.0)
+    monkeypatch.setattr(overwrite_check, "CLAIM_DEADLINE_S", 0.0)
     device = loop()
     path, study = stable(device), tmp_path / "one.yaml"
     study.write_text(STUDY.replace("PATH", path))

@@ -17,7 +17,7 @@ import pytest
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.trial_loop import new_id
 from fslab.errors import FslabError, UnsafeError
-from fslab.storage import StackDevice, blank_check, guard
+from fslab.storage import StackDevice, blank_check, overwrite_check
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import loop_devices, mounts
 
@@ -132,7 +132,7 @@ def test_a_partition_table_is_refused_without_wipe(loop: Make, stable: Stable) -
     path = stable(device)
     with untouched(device):
         assert "--wipe" in refused(path)
-    assert guard._signatures(device) == ["dos"]
+    assert overwrite_check._signatures(device) == ["dos"]
 
 
 def test_a_disk_whose_partition_is_mounted_is_refused_even_with_wipe(
@@ -217,7 +217,7 @@ def test_one_that_somebody_else_has_written_since_is_not_wiped(
         if path == paths[1]:
             shell("mkfs.ext4", "-q", devices[0])
 
-    monkeypatch.setattr(guard, "check_blank", check_blank)
+    monkeypatch.setattr(overwrite_check, "check_blank", check_blank)
     with workspaces.opened(new_id(), frozenset()) as workspace, ExitStack() as undo:
         options = DEVICE.each(DEVICE.parse_options({"path": " ".join(paths)}), 2)
         for each in options:
@@ -232,7 +232,7 @@ def test_a_name_that_leads_elsewhere_for_a_moment_gets_no_other_disk_wiped(
 ) -> None:
     first, second = loop(), loop()
     path = stable(first)
-    check_unused = guard.check_unused
+    check_unused = overwrite_check.check_unused
 
     def meanwhile(named: str) -> Path:
         Path(path).unlink()
@@ -249,7 +249,7 @@ def test_a_name_that_leads_elsewhere_for_a_moment_gets_no_other_disk_wiped(
         DEVICE.provide(options, workspace, "slot", undo)
         DEVICE.recheck([options], workspace)
         shell("mkfs.ext4", "-q", first)
-        monkeypatch.setattr(guard, "check_unused", meanwhile)
+        monkeypatch.setattr(overwrite_check, "check_unused", meanwhile)
     assert shell("wipefs", "--noheadings", first).stdout == ""
 
 

@@ -21,7 +21,7 @@ from fslab.campaign.trial_loop import new_id
 from fslab.campaign.undo_journal import CampaignJournal
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey
 from fslab.errors import BusyError, UnsafeError, UnsupportedError, UsageError
-from fslab.storage import Workspace, blank_check, guard, stack
+from fslab.storage import Workspace, blank_check, overwrite_check, stack
 from fslab.storage.layouts import REGISTRY, volume_name
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import files, kernel, loop_devices, mounts, proc
@@ -105,7 +105,7 @@ def crashed(wanted: StackSpec, wipe: frozenset[str], place: Path) -> None:
         workspace.exit.pop_all()
         for name, claim in workspace.media.items():
             if name.startswith("claim "):
-                guard.release(claim)
+                overwrite_check.release(claim)
 
 
 def several(paths: list[str]) -> MediumSpec:
@@ -279,7 +279,7 @@ class TestSeveralDisks:
             if path == paths[1]:
                 opened.enter_context(files.opened(paths[0], os.O_RDWR))
 
-        monkeypatch.setattr(guard, "check_blank", check_blank)
+        monkeypatch.setattr(overwrite_check, "check_blank", check_blank)
         with (
             opened,
             workspaces.opened(new_id(), frozenset()) as workspace,
@@ -296,7 +296,7 @@ class TestSeveralDisks:
     def test_one_disk_under_two_names_is_no_two_disks(
         self, loop: Callable[[], Path], stable: Callable[[Path], str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("fslab.storage.guard.CLAIM_DEADLINE_S", 0.1)
+        monkeypatch.setattr("fslab.storage.overwrite_check.CLAIM_DEADLINE_S", 0.1)
         device = loop()
         paths = [stable(device), stable(device)]
         with workspaces.opened(new_id(), frozenset(paths)) as workspace:

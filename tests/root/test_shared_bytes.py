@@ -13,7 +13,7 @@ from fslab import feasibility
 from fslab.campaign.trial_loop import new_id
 from fslab.errors import BusyError, UnsafeError
 from fslab.plan.expand import expand
-from fslab.storage import blank_check, device_overlap, guard
+from fslab.storage import blank_check, device_overlap, overwrite_check
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study import load
 from fslab.system import loop_devices
@@ -55,7 +55,7 @@ def test_a_disk_and_its_partition_are_not_two_media(
         text = STUDY.replace("FIRST", pair[0]).replace("SECOND", pair[1])
         with pytest.raises(UnsafeError, match="overlaps with"):
             feasibility.check(new_id(), expand(load.load_text(text, "s")), frozenset(pair))
-    guard.check_apart([first, second, stable(loop())])
+    overwrite_check.check_apart([first, second, stable(loop())])
 
 
 def test_nor_are_they_two_disks_of_a_layout(
@@ -92,20 +92,20 @@ def test_a_campaign_on_a_partition_keeps_others_off_the_disk(
 
     A claim on one partition does not block another one.
     """
-    monkeypatch.setattr(guard, "CLAIM_DEADLINE_S", 0.0)
+    monkeypatch.setattr(overwrite_check, "CLAIM_DEADLINE_S", 0.0)
     disk, first, second = map(stable, parted)
     for one, others in ((first, (disk, first)), (disk, (first, second, disk))):
-        claimed = guard.claim(one)
+        claimed = overwrite_check.claim(one)
         try:
             for other in others:
                 with pytest.raises(BusyError):
-                    guard.check_unclaimed(other)
+                    overwrite_check.check_unclaimed(other)
         finally:
-            guard.release(claimed)
-    claimed = guard.claim(first)
-    guard.check_unclaimed(second)
-    guard.release(claimed)
-    guard.check_unclaimed(disk)
+            overwrite_check.release(claimed)
+    claimed = overwrite_check.claim(first)
+    overwrite_check.check_unclaimed(second)
+    overwrite_check.release(claimed)
+    overwrite_check.check_unclaimed(disk)
 
 
 def test_an_open_command_device_counts_as_a_writer(
@@ -120,16 +120,16 @@ def test_an_open_command_device_counts_as_a_writer(
     monkeypatch.setattr(device_overlap, "_generic", lambda _: iter(["c1:7"]))
     os.mknod(node, 0o20600, os.makedev(1, 7))
     reader = os.open(node, os.O_RDONLY)
-    guard.check_unused(path)
+    overwrite_check.check_unused(path)
     writer = os.open(node, os.O_RDWR)
     node.unlink()
     try:
         with pytest.raises(UnsafeError, match=f"is open for writing by process {os.getpid()} "):
-            guard.check_unused(path)
+            overwrite_check.check_unused(path)
     finally:
         os.close(writer)
         os.close(reader)
-    guard.check_unused(path)
+    overwrite_check.check_unused(path)
 
 
 def test_a_character_device_is_not_a_disk(stable: Stable, tmp_path: Path) -> None:
@@ -137,4 +137,4 @@ def test_a_character_device_is_not_a_disk(stable: Stable, tmp_path: Path) -> Non
     os.mknod(node, 0o20600, os.makedev(21, 0))
     for each in (node, Path("/dev/null"), Path("/dev/zero")):
         with pytest.raises(UnsafeError, match="is not a block device"):
-            guard.check_unused(stable(each))
+            overwrite_check.check_unused(stable(each))

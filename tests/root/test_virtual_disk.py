@@ -18,7 +18,7 @@ import pytest
 from tests.disk_server import BINARY
 from tests.limits import wait_for
 
-from fslab.analysis import request_map
+from fslab.analysis import disk_request_map
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import ToolFailedError
@@ -147,7 +147,7 @@ def test_a_log_of_requests_is_a_map_in_the_record(workspace: Workspace) -> None:
     synced = {**WRITES, "direct": False, "fsync": 1, "io_size": "256k"}
     record = run(workspace, synced, profile="none", log="requests")
     assert record.status is not Status.FAILED, record.error
-    (requests,) = request_map.read(record.raw[request_map.NAME])
+    (requests,) = disk_request_map.read(record.raw[disk_request_map.NAME])
     kinds_of_bytes = Counter[str]()
     for kind, _, _, size in requests.cells:
         kinds_of_bytes[kind] += size
@@ -157,7 +157,7 @@ def test_a_log_of_requests_is_a_map_in_the_record(workspace: Workspace) -> None:
     assert figure(record, "disk_sequential") < 100
     assert sum(sum(each.values()) for each in requests.distances.values()) >= 63
     plain = run(workspace, WRITES, profile="none")
-    assert request_map.NAME not in plain.raw
+    assert disk_request_map.NAME not in plain.raw
 
 
 def test_a_run_with_more_requests_than_its_log_has_room_for_fails(

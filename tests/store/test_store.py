@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 from tests.store.sql import sql
 
-from fslab.analysis.rows import looks_of
+from fslab.analysis.table_rows import looks_of
 from fslab.campaign.observer import Observer
 from fslab.campaign.schedule import Schedule
 from fslab.campaign.trial_dispatch import TrialMachines

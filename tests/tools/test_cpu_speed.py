@@ -14,7 +14,7 @@ import pytest
 from tests.limits import LIMIT_S, wait_for
 from tests.unit.claimed import cell, trials
 
-from fslab.campaign.cpu_standstill import STOOD_STILL, TOOL_BEGINS, TOOL_ENDS, RunSpeed, stood_still
+from fslab.campaign.guest_cpu_standstill import STOOD_STILL, TOOL_BEGINS, TOOL_ENDS, RunSpeed, stood_still
 from fslab.system import proc, process_marks
 from fslab.system.cpu_speed import CpuSpeed
 from fslab.trial_record import TrialRecord, Value

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from tests.browser import campaigns
 
-from fslab.analysis import request_map
+from fslab.analysis import disk_request_map
 from fslab.errors import UsageError
 from fslab.report.figures import costs, files, heat, ratios, requests, styles
 from fslab.report.figures.styles import StackStyles
@@ -70,9 +70,9 @@ def test_labels_that_differ_at_their_ends_are_not_cut_to_the_same_text(tmp_path:
 LOOKS = StackStyles(labels=("ext4", "xfs"), slot=(0, 1), variant=(0, 0))
 
 
-def request_map_of(*regions: int) -> request_map.RequestMap:
-    cells = [("write", at % request_map.INTERVALS, at % len(regions), 4096) for at in range(40)]
-    return request_map.RequestMap(
+def request_map_of(*regions: int) -> disk_request_map.RequestMap:
+    cells = [("write", at % disk_request_map.INTERVALS, at % len(regions), 4096) for at in range(40)]
+    return disk_request_map.RequestMap(
         seconds=2.0, region_bytes=1 << 20, regions=regions, cells=(("read", 3, 0, 8192), *cells),
         distances={"write": {0: 30, 4096: 9}, "read": {1 << 30: 1}},
     )  # fmt: skip

@@ -27,7 +27,7 @@ from fslab.campaign.trial_loop import new_id
 from fslab.campaign.undo_journal import CampaignJournal
 from fslab.cell import MachineSpec
 from fslab.cli import report
-from fslab.crash.request import CrashRequest
+from fslab.crash.trial_request import CrashRequest
 from fslab.errors import FslabError, PluginError, UnsafeError, UnsupportedError
 from fslab.fleet import agent
 from fslab.machine.kinds import REGISTRY as MACHINES

@@ -15,10 +15,10 @@ import pytest
 from tests import made
 from tests.limits import LIMIT_S
 
-from fslab.campaign import sliced_rounds, slices
+from fslab.campaign import sliced_rounds, time_slices
 from fslab.campaign.prepared_states import PreparedStates
 from fslab.campaign.sliced_rounds import longer_runs, longest_round_s, took_few_slices
-from fslab.campaign.slices import SlicedRun, WorkLeftError, take_turns
+from fslab.campaign.time_slices import SlicedRun, WorkLeftError, take_turns
 from fslab.cell import Cell, TrialKey
 from fslab.errors import NoSpaceError, ToolTimeoutError
 from fslab.feasibility._campaign import RefusingJournal
@@ -70,7 +70,7 @@ def turn(tmp_path: Path) -> Iterator[Callable[..., SlicedRun]]:
 def test_all_run_to_their_ends_and_never_two_at_once(
     turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slices, "START_S", 0.0)
+    monkeypatch.setattr(time_slices, "START_S", 0.0)
     turns = [turn(WORK), turn(WORK)]
     take_turns(turns, slice_s=0.01, seed=1)
     assert [each.running.completed().returncode for each in turns if each.running] == [0, 0]
@@ -128,7 +128,7 @@ def test_a_tool_that_works_is_frozen_at_once_while_others_start(
     turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """What it does before it is frozen is in no slice, but in its figures. Nothing waits, and nothing is flushed."""
-    monkeypatch.setattr(slices, "START_S", 60.0)
+    monkeypatch.setattr(time_slices, "START_S", 60.0)
     frozen, note = tmp_path / "frozen", SlicedRun._note
 
     def noted(run: SlicedRun, began_s: float) -> None:
@@ -152,7 +152,7 @@ def test_a_tool_that_only_opens_files_does_not_work_yet(
     turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch, requests: int, works: bool
 ) -> None:
     """Its time begins with its work: a start in it would take the place of an end of the same length."""
-    monkeypatch.setattr(slices, "START_S", 0.2)
+    monkeypatch.setattr(time_slices, "START_S", 0.2)
     counted = itertools.chain([0], itertools.repeat(requests))
     monkeypatch.setattr(SlicedRun, "_requests", lambda _: next(counted))
     one = turn(WORK)
@@ -172,7 +172,7 @@ def test_a_disk_with_its_own_time_stands_still_while_its_tool_does(
     turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It goes on before the tool does, stands still after the tool, and goes on at the end: the trial unmounts it."""
-    monkeypatch.setattr(slices, "START_S", 0.0)
+    monkeypatch.setattr(time_slices, "START_S", 0.0)
     told: list[tuple[SlicedRun, bool, float]] = []
     turns = [turn(WORK), turn(FOREVER, limit_s=0.05)]
 
@@ -209,9 +209,9 @@ def test_tools_are_given_up_as_soon_as_one_leaves_work_to_the_slices_of_others(
     turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One disk's counter grows by 1 MiB between any two looks at it: as much in the slices as between them."""
-    monkeypatch.setattr(slices, "START_S", 0.0)
+    monkeypatch.setattr(time_slices, "START_S", 0.0)
     looks = itertools.count(step=1 << 20)
-    monkeypatch.setattr(slices, "written_bytes", lambda names: next(looks) if names == ("busy",) else 0)
+    monkeypatch.setattr(time_slices, "written_bytes", lambda names: next(looks) if names == ("busy",) else 0)
     leaving, other = turn(FOREVER, stack="leaving"), turn(FOREVER, stack="other")
     leaving.devices = ("busy",)
     with pytest.raises(WorkLeftError, match=r"^leaving$"):
@@ -232,18 +232,18 @@ def test_a_slice_ends_when_the_disk_has_answered_what_it_had_got(
 ) -> None:
     """A slow disk with a deep queue: eight requests are in flight at each freeze, one is answered at each look. It
     never gets idle, because a writeback goes on."""
-    monkeypatch.setattr(slices, "START_S", 0.0)
+    monkeypatch.setattr(time_slices, "START_S", 0.0)
     looks = itertools.count()
-    monkeypatch.setattr(slices, "_stat", lambda _: [next(looks), 0, 0, 0, 0, 0, 0, 0, 8])
+    monkeypatch.setattr(time_slices, "_stat", lambda _: [next(looks), 0, 0, 0, 0, 0, 0, 0, 8])
     waits: list[int] = []
-    freeze = slices.SlicedRun._await_answers
+    freeze = time_slices.SlicedRun._await_answers
 
     def counted(one: SlicedRun) -> None:
         before = next(looks)
         freeze(one)
         waits.append(next(looks) - before)
 
-    monkeypatch.setattr(slices.SlicedRun, "_await_answers", counted)
+    monkeypatch.setattr(time_slices.SlicedRun, "_await_answers", counted)
     take_turns([turn(WORK)], slice_s=0.05, seed=1)
     assert waits
     assert all(8 <= each < 30 for each in waits), waits
@@ -367,7 +367,7 @@ def rounds_in_slices(
 
 
 def test_every_slice_is_drained(turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "START_S", 0.0)
+    monkeypatch.setattr(time_slices, "START_S", 0.0)
     drains: list[int] = []
     one = turn(WORK, drain=lambda: drains.append(1))
     take_turns([one], slice_s=0.01, seed=1)

@@ -27,7 +27,7 @@ from fslab.errors import (
 )
 from fslab.machine import _settings, facts, tuning
 from fslab.plan.expand import expand
-from fslab.storage import guard, images
+from fslab.storage import images, overwrite_check
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.store.campaign import Campaign, CampaignStatus
@@ -186,7 +186,7 @@ def test_a_loop_device_that_got_another_image_meanwhile_stays(
 )
 def test_a_name_that_a_copy_of_the_disk_or_the_next_one_has_too(name: str) -> None:
     with pytest.raises(UnsafeError, match="stable"):
-        guard.check_name(f"/dev/disk/{name}")
+        overwrite_check.check_name(f"/dev/disk/{name}")
 
 
 def test_a_setting_of_an_earlier_boot_is_not_put_back(

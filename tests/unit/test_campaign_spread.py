@@ -10,16 +10,16 @@ from statistics import variance
 import pytest
 from tests.unit.claimed import HALF, cell, claim, known_independent, noisy, parts, steady, trials
 
-from fslab.answers.campaigns import CampaignSpread, over_campaigns
+from fslab.answers.across_campaigns import CampaignSpread, over_campaigns
 from fslab.answers.ratio import Question, estimate
 from fslab.cell import Cell, WorkloadSpec
-from fslab.claims.campaigns import spread_of
+from fslab.claims.between_campaigns import spread_of
 from fslab.claims.claim_words import claim_verdict_words
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, OpenReason
 from fslab.claims.trials import Trials
 from fslab.stats.campaign_spread import NO_SPREAD, CampaignRatio, Component, combined, fit
-from fslab.stats.interval import Interval
+from fslab.stats.interval_model import Interval
 
 __all__ = ["known_independent"]
 EXT4, XFS = cell("ext4"), cell("xfs")

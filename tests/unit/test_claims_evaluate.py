@@ -27,10 +27,10 @@ from fslab.claims.model import BELOW, ClaimVerdict, OpenReason
 from fslab.claims.parts import within
 from fslab.claims.trials import Trials
 from fslab.claims.verdict import common, from_edge, of_claim
+from fslab.stats.comparison_settled import Goal, is_settled
 from fslab.stats.estimate_model import CORRELATED, ComparisonMethod, RatioEstimate
 from fslab.stats.interim_looks import Looks, compare_at_look
-from fslab.stats.interval import Interval
-from fslab.stats.settled import Goal, is_settled
+from fslab.stats.interval_model import Interval
 from fslab.trial_record import Provenance
 
 __all__ = ["known_independent"]

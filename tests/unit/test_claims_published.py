@@ -18,7 +18,7 @@ from fslab.api.results import CampaignResults
 from fslab.campaign import launch
 from fslab.cell import Cell
 from fslab.claims.build import judged, tables
-from fslab.claims.figures import in_unit, printed
+from fslab.claims.metric_units import in_unit, printed
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, Verdicts
 from fslab.claims.published import PublishedFigures, read_figures
 from fslab.claims.schema import Claim, Published

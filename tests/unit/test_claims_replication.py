@@ -18,11 +18,11 @@ from fslab.claims.build import judged
 from fslab.claims.claim_words import summary
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimVerdict
-from fslab.claims.nearness import ROWS, Condition, Situation, conditions_of, same_machine
+from fslab.claims.publication_likeness import ROWS, Condition, Situation, conditions_of, same_machine
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
-from fslab.explain.statement import Certainty, Explanation
+from fslab.explain.statement_model import Certainty, Explanation
 from fslab.machine import facts
 from fslab.plan.expand import expand
 from fslab.store.campaign import Campaign

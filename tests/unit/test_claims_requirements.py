@@ -10,7 +10,6 @@ from tests.unit.claimed import cell, claim, known_independent, noisy, parts, ste
 from fslab.cell import Cell, MachineSpec
 from fslab.claims import claim_words
 from fslab.claims.build import asked_of
-from fslab.claims.demands import demand, demands
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, PartFinding
 from fslab.claims.multiplicity import answers
@@ -20,6 +19,7 @@ from fslab.claims.requirements import REGISTRY, CellFacts, Compared, Lever
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 from fslab.claims.verdict import margin_of
+from fslab.claims.written_requirements import demand, demands
 from fslab.trial_record import Metric, Provenance, RunPart, Severity, TrialRecord, ValidityWarning
 from fslab.units import Direction, Unit
 

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.claimed import cell, claim, names, parts
 
 from fslab.cell import Scalar
-from fslab.claims.check import mistakes
+from fslab.claims.mistakes import mistakes
 from fslab.claims.parts import Quotient, Spread
 from fslab.claims.scope import Scope
 

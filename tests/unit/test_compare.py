@@ -12,10 +12,10 @@ from tests.unit.terminal import printed
 
 from fslab.analysis.campaign_comparison import Results, compare_results
 from fslab.analysis.campaign_comparison_model import CampaignComparison
-from fslab.analysis.groups import groups
 from fslab.analysis.matching_cells import MatchedBy
 from fslab.analysis.noise_pools import CampaignNoise
-from fslab.analysis.rows import answers_of_row
+from fslab.analysis.table_rows import answers_of_row
+from fslab.analysis.workload_groups import groups
 from fslab.answers.model import Verdict
 from fslab.report import campaign_comparison_terminal
 from fslab.stopping_settings import StoppingRule

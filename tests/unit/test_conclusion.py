@@ -27,7 +27,7 @@ from tests.unit.test_report import (
 from fslab.analysis.standings import StandingCertainty
 from fslab.cell import Cell, MachineSpec, StackSpec, WorkloadSpec
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim
-from fslab.report import conclusion_terminal, paper
+from fslab.report import conclusion_terminal, paper_table
 from fslab.report import table_fields as cells_of_tables
 from fslab.report.conclusion import Conclusion, conclude
 from fslab.report.conclusion_terminal import show
@@ -439,7 +439,7 @@ def test_a_summary_names_the_kernel_that_measured() -> None:
     inside = made.model_copy(update={"guests": (guest,), "on_host": False})
     assert "kernel 6.12.47 (uml)" in told(inside, 110)
     assert "6.18.4" not in told(inside, 110)
-    assert "Linux 6.12.47 (uml)" in paper._origin(inside)
+    assert "Linux 6.12.47 (uml)" in paper_table._origin(inside)
     both = inside.model_copy(update={"on_host": True})
     assert "kernel 6.18.4 (host), 6.12.47 (uml)" in told(both, 110)
 

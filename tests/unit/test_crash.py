@@ -29,11 +29,11 @@ from fslab.crash.durable_history import History
 from fslab.crash.findings import Kind
 from fslab.crash.judge import Positions
 from fslab.crash.oracle import Seen
-from fslab.crash.request import Alphabet
 from fslab.crash.states import State, at_ends, chosen
 from fslab.crash.steps import Sequence
 from fslab.crash.tree import START
 from fslab.crash.trial import fewest_lost
+from fslab.crash.trial_request import Alphabet
 from fslab.errors import UsageError
 from fslab.faults import struck_files
 from fslab.storage.crash_promises import Promises

@@ -9,8 +9,8 @@ from tests.unit.explained import DIRECT, cell, seen
 
 from fslab.explain import ablation
 from fslab.explain.attribution import attribute
+from fslab.explain.mechanism_switch import Switch, all_off
 from fslab.explain.mechanisms import REGISTRY
-from fslab.explain.switch import Switch, all_off
 from fslab.store.campaign import Ablation
 
 

@@ -9,7 +9,7 @@ from fslab.cell import Cell, MediumSpec
 from fslab.explain import mechanisms
 from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
-from fslab.explain.statement import Certainty
+from fslab.explain.statement_model import Certainty
 from fslab.explain.statements import evidence_of, statements_of
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.trial_record import Provenance, Severity, Status, ValidityWarning

@@ -7,7 +7,7 @@ from tests.unit.explained import MIB, cell, seen
 
 from fslab.api import explanations
 from fslab.explain.mechanisms import MOST_WEIGHT
-from fslab.explain.statement import Certainty, Explanation
+from fslab.explain.statement_model import Certainty, Explanation
 from fslab.explain.statements import statements_of
 
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from fslab.analysis.fleet import fleet
 from fslab.analysis.fleet_model import Fleet, FleetVerdict
-from fslab.answers.machines import within_machine
+from fslab.answers.across_machines import within_machine
 from fslab.answers.ratio import Question, estimate
 from fslab.api import comparisons
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec

@@ -11,7 +11,7 @@ from tests.browser.campaigns import BTRFS, EXT4, XFS
 from tests.unit import compared
 
 from fslab.cell import Cell, MachineSpec, StackSpec
-from fslab.report import paper
+from fslab.report import paper_table
 from fslab.report.build import build
 from fslab.report.figures import points
 from fslab.report.figures.over_time import OrderPoint
@@ -98,7 +98,7 @@ def test_a_cell_that_failed_and_is_not_possible_says_the_same_everywhere() -> No
         (tiles,) = [each.tiles for each in heat.rows(report, (), {"w": "w"})]
         assert tiles[1].words == word
         assert word in one_line(row, row.summaries[1]).plain
-        assert f"| {word} |" in paper.markdown(report)
+        assert f"| {word} |" in paper_table.markdown(report)
         assert ("not possible here" in row.words) is (word == "not possible here")
         assert ("no usable trial" in row.words) is (word == "failed")
 

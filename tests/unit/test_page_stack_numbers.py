@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.test_page_words import Middles, made, stack, work
 
-from fslab.analysis.groups import groups
+from fslab.analysis.workload_groups import groups
 from fslab.cell import MediumSpec, Scalar, StackSpec
 from fslab.report.page import sweeps
 

@@ -15,10 +15,10 @@ from rich.console import Console
 from tests.made import campaign as new_campaign
 from tests.made import trial
 
-from fslab.analysis.groups import groups
 from fslab.analysis.standings import StandingCertainty
+from fslab.analysis.workload_groups import groups
 from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, WorkloadSpec
-from fslab.report import conclusion_terminal, paper
+from fslab.report import conclusion_terminal, paper_table
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
 from fslab.report.figures import styles
@@ -208,10 +208,10 @@ def test_tables_for_a_paper() -> None:
     report, _, _ = made(
         [(stack("ext4"), work("a_b|c"), 1000), (stack("xfs"), work("a_b|c"), 2000)], title="50 % & <b>"
     )
-    markdown = paper.markdown(report)
+    markdown = paper_table.markdown(report)
     assert "| workload | ext4 | xfs |" in markdown
     assert "| a\\_b\\|c, write iops | 1k IOPS ± 2.0 % | ★ 2k IOPS ± 2.0 % |" in markdown
-    latex = paper.latex(report)
+    latex = paper_table.latex(report)
     assert r"a\_b\textbar{}c, write iops & 1k IOPS $\pm$ 2.0 \% & $\star$ 2k IOPS $\pm$ 2.0 \% \\" in latex
     assert r"\caption{50 \% \& \textless{}b\textgreater{}. Median of 5 trials" in latex
 
@@ -233,7 +233,7 @@ def test_tables_in_latex_fit_a_page(name: str, workload: str, columns: int) -> N
     report, _, _ = made(
         [(each, work(workload.format(row)), 1000 + row) for row in range(29) for each in stacks]
     )
-    latex = paper.latex(report)
+    latex = paper_table.latex(report)
     tables = latex.split(r"\begin{table}")[1:]
     assert len(tables) == 2 * -(-13 // columns)
     for table in tables:
@@ -261,7 +261,7 @@ def test_a_table_in_latex_has_the_rows_of_its_stacks_only() -> None:
         (each, work("few"), 1.0) for each in stacks[:2]
     ]
     report, _, _ = made(found)
-    first, second = paper.latex(report).split(r"\begin{table}")[1:]
+    first, second = paper_table.latex(report).split(r"\begin{table}")[1:]
     assert ("few, write iops" in first, "few, write iops" in second) == (True, False)
     assert "all, write iops" in second
 
@@ -269,7 +269,7 @@ def test_a_table_in_latex_has_the_rows_of_its_stacks_only() -> None:
 def test_what_a_store_calls_its_media_is_no_line_of_tex() -> None:
     report, _, _ = made([(stack("ext4"), work("w"), 1000), (stack("xfs"), work("w"), 2000)])
     named = report.model_copy(update={"media": ("ram\n\\input{/etc/passwd}",), "cpu": "x\n\\input{y}"})
-    assert not [line for line in paper.latex(named).splitlines() if line.startswith(r"\input")]
+    assert not [line for line in paper_table.latex(named).splitlines() if line.startswith(r"\input")]
 
 
 def test_raw_output_has_room_or_says_that_it_has_none() -> None:

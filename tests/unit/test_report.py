@@ -12,11 +12,11 @@ from rich.console import Console
 from tests import made
 from tests.unit.terminal import printed
 
-from fslab.analysis.groups import headline_metrics
-from fslab.analysis.rows import Mark
 from fslab.analysis.standings import StandingCertainty
+from fslab.analysis.table_rows import Mark
+from fslab.analysis.workload_groups import headline_metrics
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
-from fslab.report import paper
+from fslab.report import paper_table
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
 from fslab.report.conclusion_terminal import show as show_conclusion
@@ -340,7 +340,7 @@ def test_medians_of_slices_are_said_to_be_no_figures_of_whole_runs() -> None:
     assert slices_words(report(planned, others)) is None
     assert slices_words(report(planned[:2], some)) == said.replace(" (1 of 2 workloads)", "")
     short = printed(show_conclusion, told, conclude(told))
-    for text in (shown(told), short, paper.markdown(told).replace("\\", "")):
+    for text in (shown(told), short, paper_table.markdown(told).replace("\\", "")):
         assert said in " ".join(text.split())
 
 

@@ -8,16 +8,16 @@ from tests.unit.terminal import printed
 from tests.unit.test_report import BTRFS, EXT4, IOPS, RANDOM, XFS, cells, five, trial
 
 from fslab.cell import WorkloadSpec
-from fslab.report import conclusion_terminal, safety
+from fslab.report import conclusion_terminal, crash_safety
 from fslab.report.conclusion import conclude
-from fslab.report.figures import safety as drawn
+from fslab.report.figures import crash_safety as drawn
 from fslab.report.model import Report
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 
 CUTS = WorkloadSpec(name="power-cuts", tool="cuts")
-BROKEN = Metric(name=safety.BROKEN, unit=Unit.COUNT, better=Direction.LOWER)
-LOST = Metric(name=safety.LOST, unit=Unit.COUNT, better=Direction.LOWER)
+BROKEN = Metric(name=crash_safety.BROKEN, unit=Unit.COUNT, better=Direction.LOWER)
+LOST = Metric(name=crash_safety.LOST, unit=Unit.COUNT, better=Direction.LOWER)
 SPEED = {"ext4": 200.0, "xfs": 100.0, "btrfs": 50.0}
 
 
@@ -62,13 +62,13 @@ def test_one_trial_with_a_broken_promise_is_enough(monkeypatch: pytest.MonkeyPat
     assert conclude(found).sentence.startswith(
         "Power cuts broke promises on ext4 (up to 3), and none on xfs. "
     )
-    assert safety.unsafe_stacks(found) == {"ext4"}
+    assert crash_safety.unsafe_stacks(found) == {"ext4"}
 
 
 def test_no_warning_about_stacks_that_keep_their_promises(found: Report) -> None:
-    assert [stack for stack, *_ in safety.unsafe_leaders(found)] == ["ext4"]
+    assert [stack for stack, *_ in crash_safety.unsafe_leaders(found)] == ["ext4"]
     without = found.model_copy(update={"rows": tuple(row for row in found.rows if row.metric != BROKEN.name)})
-    assert list(safety.unsafe_leaders(without)) == []
+    assert list(crash_safety.unsafe_leaders(without)) == []
     assert list(drawn.figures(without, "")) == []
 
 

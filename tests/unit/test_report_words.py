@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fslab.analysis.groups import Sample
 from fslab.analysis.labels import stack_lines, workload_labels
-from fslab.analysis.rows import Mark, RowAnswers, row_answers
+from fslab.analysis.table_rows import Mark, RowAnswers, row_answers
+from fslab.analysis.workload_groups import Sample
 from fslab.answers.model import Verdict
 from fslab.cell import Cache, Cell, Fresh, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.report.row_words import ranking_words, row_words

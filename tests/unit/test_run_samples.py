@@ -14,7 +14,7 @@ import pytest
 from tests.limits import wait_for
 
 from fslab.campaign.run_samples import EVERY_S, Ran, RunSample, RunSamples
-from fslab.campaign.slices import Timeline
+from fslab.campaign.time_slices import Timeline
 from fslab.probes import Target
 from fslab.system import freezer, proc, task_times
 from fslab.trial_record import RunPart

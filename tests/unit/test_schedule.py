@@ -9,8 +9,8 @@ from math import exp
 from tests import made
 
 from fslab.analysis.further_trials import InterimResult, RepeatedQuestion, questions
-from fslab.analysis.groups import groups, metrics_of
-from fslab.analysis.rows import looks_of, row_answers
+from fslab.analysis.table_rows import looks_of, row_answers
+from fslab.analysis.workload_groups import groups, metrics_of
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, StackSpec, WorkloadSpec
 from fslab.stopping_settings import StoppingRule, Until

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fslab.campaign.sliced_figures import thawed
-from fslab.campaign.slices import Timeline
+from fslab.campaign.time_slices import Timeline
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 from fslab.workloads import Reading

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from fslab.campaign.sliced_latencies import percentiles
-from fslab.campaign.slices import Timeline
+from fslab.campaign.time_slices import Timeline
 
 SLICE_S, OTHERS_S, WAKE_UP_S = 0.05, 0.15, 0.004
 PERCENTS = {"p50": 50.0, "p95": 95.0, "p99": 99.0}

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 import pytest
 from tests.unit.test_page_words import stack
 
-from fslab.analysis.groups import Sample
-from fslab.analysis.rows import row_answers
+from fslab.analysis.table_rows import row_answers
+from fslab.analysis.workload_groups import Sample
 from fslab.answers.model import Verdict
 from fslab.answers.ratio import Question, answer
 from fslab.answers.verdict_words import verdict_words
 from fslab.stats import Reason
+from fslab.stats.comparison_settled import is_equivalent
 from fslab.stats.counts import compare_counts, share_limit
 from fslab.stats.estimate_model import ComparisonMethod, RatioEstimate
 from fslab.stats.interim_looks import Looks
 from fslab.stats.noise_prior import CommonCorrelation
-from fslab.stats.settled import is_equivalent
 from fslab.units import Direction, Unit
 
 

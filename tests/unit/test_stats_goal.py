@@ -8,10 +8,17 @@ from math import log
 import pytest
 
 from fslab.stats import Reason
+from fslab.stats.comparison_settled import (
+    Goal,
+    further_blocks,
+    is_precise,
+    is_settled,
+    size_for,
+    trials_to_detect,
+)
 from fslab.stats.estimate_model import CORRELATED, ComparisonMethod, RatioEstimate
 from fslab.stats.interim_looks import Looks
-from fslab.stats.interval import Interval
-from fslab.stats.settled import Goal, further_blocks, is_precise, is_settled, size_for, trials_to_detect
+from fslab.stats.interval_model import Interval
 
 
 def estimate(low: float, high: float, *, p_value: float = 0.5, n: int = 10) -> RatioEstimate:

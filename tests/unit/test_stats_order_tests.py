@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fslab.stats import Reason
-from fslab.stats.order_tests import autocorrelation, midranks, trend
+from fslab.stats.trial_order_tests import autocorrelation, midranks, trend
 
 
 def test_five_rising_values() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fslab.stats import Reason
 from fslab.stats.estimate_model import CORRELATED, ComparisonMethod, RatioEstimate
-from fslab.stats.interval import of_logarithms
+from fslab.stats.interval_model import of_logarithms
 from fslab.stats.noise_prior import CommonCorrelation
 from fslab.stats.student import two_sided_tail
 from fslab.stats.unpaired_differences import compare_ratio, lower_tail, pairs_needed

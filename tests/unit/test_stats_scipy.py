@@ -7,9 +7,9 @@ import pytest
 import scipy  # its parts are imported where they are used: all workers import this file
 
 from fslab.stats.difference_interval import signed_rank_p
-from fslab.stats.order_tests import trend
 from fslab.stats.signed_rank import lower_tails
 from fslab.stats.student import beta_tail, two_sided_quantile
+from fslab.stats.trial_order_tests import trend
 from fslab.stats.unpaired_differences import lower_tail
 
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from fslab.stats.comparison_settled import Goal, is_settled
 from fslab.stats.estimate_model import ComparisonMethod
 from fslab.stats.interim_looks import Looks, compare_at_look
 from fslab.stats.paired_differences import compare_blocks
-from fslab.stats.settled import Goal, is_settled
 from fslab.stats.student import two_sided_quantile
 
 LOOKS = Looks(first=5)

@@ -26,7 +26,7 @@ from fslab.errors import (
     similar,
 )
 from fslab.machine import facts
-from fslab.storage import guard
+from fslab.storage import overwrite_check
 from fslab.store.database_errors import translated
 from fslab.system import files, loop_devices, mountinfo, proc, process_marks, signals, sysfs, tools
 from fslab.system.tool_messages import one_line
@@ -96,7 +96,7 @@ def test_swaps(tmp_path: Path) -> None:
     table.write_text(
         "Filename\t\tType\t\tSize\tUsed\tPriority\n/dev/sda2 partition 100 0 -2\n/my\\040swap file 5 0 -3\n"
     )
-    assert guard._swaps(table) == ["/dev/sda2", "/my swap"]
+    assert overwrite_check._swaps(table) == ["/dev/sda2", "/my swap"]
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,12 @@ def test_swaps(tmp_path: Path) -> None:
 )
 def test_unstable_device_names(path: str) -> None:
     with pytest.raises(UnsafeError):
-        guard.check_name(path)
+        overwrite_check.check_name(path)
 
 
 def test_stable_device_names() -> None:
     for path in ("/dev/disk/by-id/nvme-x", "/dev/disk/by-partuuid/1", "/dev/mapper/vg-lv"):
-        guard.check_name(path)
+        overwrite_check.check_name(path)
 
 
 def finished(code: int, stderr: str = "", stdout: str = "") -> proc.Completed:
@@ -247,7 +247,7 @@ def test_facts_of_a_machine(tmp_path: Path) -> None:
 )
 def test_an_unstable_name_s_advice_has_the_form_for_its_kind_of_device(path: str, says: str) -> None:
     with pytest.raises(UnsafeError) as caught:
-        guard.check_name(path)
+        overwrite_check.check_name(path)
     assert says in (caught.value.hint or "")
 
 

@@ -12,8 +12,8 @@ from fslab.api import crash
 from fslab.campaign import tool_output
 from fslab.cell import WorkloadSpec
 from fslab.crash import bounded_sequences
-from fslab.crash.request import REQUESTS, CrashRequest
 from fslab.crash.sequences import Sequences
+from fslab.crash.trial_request import REQUESTS, CrashRequest
 from fslab.errors import ToolOutputError, UnsupportedError, UsageError
 from fslab.system.proc import Completed, Usage
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput, parsed

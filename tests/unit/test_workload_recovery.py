@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.read import read_whole
 
-from fslab.crash.request import REQUESTS, RecoveryRequest
+from fslab.crash.trial_request import REQUESTS, RecoveryRequest
 from fslab.errors import NoSpaceError, ToolOutputError, UnsupportedError
 from fslab.validity.facts import TrialFacts, WorkFacts
 from fslab.validity.trial_warnings import REGISTRY as RULES

@@ -25,7 +25,7 @@ from fslab.errors import InterruptedBySignal, UnsafeError
 from fslab.feasibility import RefusingJournal
 from fslab.storage import Workspace
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import cache, memory, paths, process_marks, signals
+from fslab.system import memory, page_cache, paths, process_marks, signals
 
 
 def test_a_workspace_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_a_tree_of_any_depth_is_read_and_removed(own_directories: Path) -> None:
             directory = medium.provide(options, opened, "m", undo)
             assert isinstance(directory, Path)
             deepen(directory, 1500)
-            cache.fill_from(directory)
+            page_cache.fill_from(directory)
         assert not directory.exists()
         deepen(opened.runtime / "scratch")
     with CampaignJournal(name) as left:
@@ -125,7 +125,7 @@ def test_of_a_file_with_a_hole_that_is_larger_than_memory_the_data_are_read(
         return known(descriptor, buffers, at)
 
     monkeypatch.setattr(os, "preadv", noted)
-    cache.fill_from(tmp_path)
+    page_cache.fill_from(tmp_path)
     assert {0, 1, 2, place >> 20} <= read
 
 

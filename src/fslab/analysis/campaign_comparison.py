@@ -13,12 +13,12 @@ from typing import Any
 
 from fslab.analysis import campaign_comparison_lines as lines
 from fslab.analysis.campaign_comparison_model import CampaignComparison, Side
-from fslab.analysis.groups import MetricsOf, all_metrics, by_cell, headline_metrics
 from fslab.analysis.matching_cells import Matched, MatchedBy, Partners, match
 from fslab.analysis.measured_campaign import MeasuredCampaign
 from fslab.analysis.noise_pools import CampaignNoise
-from fslab.analysis.rows import looks_of
+from fslab.analysis.table_rows import looks_of
 from fslab.analysis.usable_trials import has_warnings, is_usable, usable_values
+from fslab.analysis.workload_groups import MetricsOf, all_metrics, by_cell, headline_metrics
 from fslab.answers.ratio import COVERAGE, Looks, NoisePrior, Question, answer, read_as_counts
 from fslab.cell import Cell, WorkloadSpec
 from fslab.machine import facts

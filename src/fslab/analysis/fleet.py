@@ -15,9 +15,9 @@ from fslab.analysis import labels
 from fslab.analysis.campaign_comparison import figures_by_workload, metrics_for, work_of
 from fslab.analysis.fleet_machines import Machine, Measured, by_machine, distinct_cells, identity
 from fslab.analysis.fleet_model import FactSplit, Fleet, FleetMachine, FleetRow, FleetVerdict, MachineRatio
-from fslab.analysis.groups import MetricsOf, headline_metrics
-from fslab.analysis.rows import comparable
-from fslab.answers.machines import MACHINES_LEAST, OverMachines, over_machines, within_machine
+from fslab.analysis.table_rows import comparable
+from fslab.analysis.workload_groups import MetricsOf, headline_metrics
+from fslab.answers.across_machines import MACHINES_LEAST, OverMachines, over_machines, within_machine
 from fslab.answers.ratio import Question, answer, false_discoveries
 from fslab.cell import Cell, by_workload
 from fslab.machine import differences, facts

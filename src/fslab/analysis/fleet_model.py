@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from fslab.answers.machines import OverMachines
+from fslab.answers.across_machines import OverMachines
 from fslab.answers.model import Interval
 from fslab.cell import Frozen
 from fslab.units import Direction, Unit

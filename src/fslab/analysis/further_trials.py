@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fslab.analysis.budget_allocation import Candidate, Effort, allocate
-from fslab.analysis.groups import by_cell, groups, mean_s, metrics_of
 from fslab.analysis.labels import stack_names
 from fslab.analysis.noise_pools import CampaignNoise
-from fslab.analysis.rows import answers_of_row
 from fslab.analysis.same_stacks import same_stacks
+from fslab.analysis.table_rows import answers_of_row
 from fslab.analysis.usable_trials import exhausted_cells
+from fslab.analysis.workload_groups import by_cell, groups, mean_s, metrics_of
 from fslab.answers.model import Interval
 from fslab.answers.ratio import Goal, most_forecast
 from fslab.cell import Cell

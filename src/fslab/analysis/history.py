@@ -15,10 +15,10 @@ from fslab.analysis.campaign_comparison import (
     metrics_for,
     work_of,
 )
-from fslab.analysis.groups import MetricsOf, by_cell, headline_metrics
 from fslab.analysis.history_model import History, HistoryPoint, HistorySeries, HistoryStep, LevelChange
 from fslab.analysis.measured_campaign import MeasuredCampaign
 from fslab.analysis.usable_trials import usable_values
+from fslab.analysis.workload_groups import MetricsOf, by_cell, headline_metrics
 from fslab.answers.ratio import Question, answer
 from fslab.answers.verdict_words import change_words
 from fslab.cell import Cell

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
 
-from fslab.analysis.groups import Group, headline_metrics
 from fslab.analysis.usable_trials import usable_value
+from fslab.analysis.workload_groups import Group, headline_metrics
 from fslab.answers.ratio import CommonCorrelation, NoisePrior, fit_correlation, fit_noise, of_two_campaigns
 from fslab.cell import Cell
 from fslab.trial_record import TrialRecord

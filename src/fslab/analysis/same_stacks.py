@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fslab.analysis.groups import Sample
+from fslab.analysis.workload_groups import Sample
 from fslab.cell import Geometry, StackSpec
 from fslab.trial_record import TrialRecord
 

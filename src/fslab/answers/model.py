@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from fslab.cell import Frozen
 from fslab.stats.estimate_model import INDEPENDENCE_LEAST, UNPAIRED
-from fslab.stats.interval import Interval
+from fslab.stats.interval_model import Interval
 from fslab.units import Direction, Unit
 
 __all__ = [

@@ -10,6 +10,15 @@ from math import log
 
 from fslab.answers.model import INDEPENDENCE_LEAST, Answer, Counted, Interval, Verdict
 from fslab.stats import Reason
+from fslab.stats.comparison_settled import (
+    Goal,
+    further_blocks,
+    is_equivalent,
+    is_settled,
+    most_forecast,
+    size_for,
+    trials_to_detect,
+)
 from fslab.stats.counts import compare_counts
 from fslab.stats.estimate_model import (
     PAIRS_LEAST,
@@ -22,15 +31,6 @@ from fslab.stats.median import estimate_median, median
 from fslab.stats.multiple_testing import benjamini_hochberg, holm, most_true
 from fslab.stats.noise_prior import CommonCorrelation, NoisePrior, of_two_campaigns
 from fslab.stats.paired_differences import compare_blocks, in_order
-from fslab.stats.settled import (
-    Goal,
-    further_blocks,
-    is_equivalent,
-    is_settled,
-    most_forecast,
-    size_for,
-    trials_to_detect,
-)
 from fslab.stats.unpaired_differences import compare_ratio
 from fslab.stopping_settings import MARGIN
 from fslab.units import Direction, Unit

@@ -3,9 +3,9 @@
 import statistics
 
 from fslab import feasibility
-from fslab.analysis.groups import by_cell, headline_metrics
-from fslab.analysis.rows import looks_of
+from fslab.analysis.table_rows import looks_of
 from fslab.analysis.usable_trials import usable_values
+from fslab.analysis.workload_groups import by_cell, headline_metrics
 from fslab.campaign import launch
 from fslab.campaign.consent import Consent
 from fslab.campaign.observer import Observer

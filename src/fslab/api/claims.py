@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.analysis.campaign_comparison import circumstances_of
-from fslab.analysis.rows import looks_of
+from fslab.analysis.table_rows import looks_of
 from fslab.analysis.usable_trials import is_usable
 from fslab.api import publication_conditions
 from fslab.api.study_campaigns import is_study, naming
@@ -16,7 +16,7 @@ from fslab.claims import build, testable
 from fslab.claims.agreement import Agreement, agreement
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import Verdicts
-from fslab.claims.nearness import Condition, same_machine
+from fslab.claims.publication_likeness import Condition, same_machine
 from fslab.claims.published import PublishedFigures
 from fslab.claims.requirement_check import Setting
 from fslab.claims.schema import Published

@@ -17,15 +17,15 @@ from fslab.crash import bounded_sequences, examine, judge, kept_recordings, reco
 from fslab.crash.application_runs import Runs
 from fslab.crash.findings import Finding
 from fslab.crash.operations import FORMS
-from fslab.crash.request import REQUESTS, Alphabet, CrashRequest, Cuts, FaultRequest, RecoveryRequest
 from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Source
 from fslab.crash.steps import Sequence, Sync
+from fslab.crash.trial_request import REQUESTS, Alphabet, CrashRequest, Cuts, FaultRequest, RecoveryRequest
 from fslab.errors import StoreError, UsageError
 from fslab.faults import REGISTRY as FAULTS
 from fslab.faults import struck_files
 from fslab.faults import trial as fault_trial
-from fslab.storage import mounted_again
+from fslab.storage import user_mounts
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import mounts, path_owners, paths, tools
 from fslab.system.mountinfo import Mount
@@ -143,7 +143,7 @@ def _journaled(mount: Mount) -> Iterator[None]:
         yield
         return
     with CampaignJournal(new_id()) as journal:
-        entry = journal.will_create(mounted_again.KIND, mounted_again.target_of(mount), [mount.source])
+        entry = journal.will_create(user_mounts.KIND, user_mounts.target_of(mount), [mount.source])
         try:
             yield
         finally:

@@ -11,7 +11,7 @@ from fslab.errors import UsageError, nearest
 from fslab.explain import statements
 from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY as MECHANISMS
-from fslab.explain.statement import Explanation
+from fslab.explain.statement_model import Explanation
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from fslab.analysis.groups import headline_metrics
+from fslab.analysis.workload_groups import headline_metrics
 from fslab.api.claims import of_campaign
 from fslab.claims.model import Verdicts
 from fslab.errors import FslabError
-from fslab.explain.statement import Explanation
+from fslab.explain.statement_model import Explanation
 from fslab.explain.statements import all_statements, evidence_of
-from fslab.report import paper
+from fslab.report import paper_table
 from fslab.report.build import build
 from fslab.report.figures import files
 from fslab.report.page import assemble, compare, render
@@ -103,7 +103,7 @@ def write_figures(page: Page, directory: Path) -> list[Path]:
 
 def tables_of(campaigns: Sequence[Campaign], store: Store, *, latex: bool) -> str:
     """Return the tables of campaigns, in LaTeX or Markdown."""
-    write = paper.latex if latex else paper.markdown
+    write = paper_table.latex if latex else paper_table.markdown
     return "\n".join(write(build(campaign, store.trials(campaign.id))) for campaign in campaigns)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fslab.analysis.usable_trials import is_usable
 from fslab.cell import Cell
-from fslab.claims.nearness import Condition, Situation, conditions_of
+from fslab.claims.publication_likeness import Condition, Situation, conditions_of
 from fslab.machine.planned_machine import here
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.campaign import Campaign

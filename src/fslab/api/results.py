@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Self
 from fslab import safe_output
 from fslab.analysis import campaign_comparison
 from fslab.analysis.campaign_comparison_model import CampaignComparison
-from fslab.analysis.groups import all_metrics, headline_metrics
+from fslab.analysis.workload_groups import all_metrics, headline_metrics
 from fslab.api import claims, comparisons, explanations, pages, replications
 from fslab.api.replications import Replication
 from fslab.campaign.liveness import as_it_is
 from fslab.claims.model import Verdicts
 from fslab.errors import ToolMissingError
 from fslab.explain import statements
-from fslab.explain.statement import Explanation
+from fslab.explain.statement_model import Explanation
 from fslab.machine.differences import ALL
 from fslab.report.build import build
 from fslab.report.conclusion import Conclusion, conclude

@@ -14,7 +14,7 @@ from pathlib import Path
 from fslab.campaign.undo_journal import CampaignJournal, JournalEntry, leftover
 from fslab.errors import BusyError, FslabError, UnsafeError
 from fslab.machine import tuning
-from fslab.storage import mounted_again, pool, signatures
+from fslab.storage import pool, signatures, user_mounts
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
 from fslab.system import (
@@ -187,8 +187,8 @@ def _check_ours(campaign: str, entry: JournalEntry) -> None:
         ours = tuning.is_timer(entry.target)
     elif entry.kind in _LAYOUTS:
         ours = entry.target == volume_name(campaign)
-    elif entry.kind == mounted_again.KIND:
-        ours = mounted_again.parse(entry.target) is not None
+    elif entry.kind == user_mounts.KIND:
+        ours = user_mounts.parse(entry.target) is not None
     elif entry.kind == signatures.KIND:
         ours = entry.target.partition(" ")[0] == volume_name(campaign)
     else:
@@ -278,10 +278,10 @@ _LAYOUTS: Mapping[str, Callable[[str, Sequence[Path]], None]] = {
 # Kinds that need their disk, and whether an entry is undone without it.
 _ON_ITS_DISK: Mapping[str, Callable[[str], bool]] = {
     signatures.KIND: lambda _: False,
-    mounted_again.KIND: mounted_again.is_mounted,
+    user_mounts.KIND: user_mounts.is_mounted,
 }
 _PATHS = frozenset({"mount", "loop", "image", "directory", "tree", "disk"})
-_ON_DEVICES = {**_LAYOUTS, signatures.KIND: signatures.wipe, mounted_again.KIND: mounted_again.again}
+_ON_DEVICES = {**_LAYOUTS, signatures.KIND: signatures.wipe, user_mounts.KIND: user_mounts.again}
 UNDO: Mapping[str, Callable[[str], None]] = {
     "mount": _unmount,
     "loop": _detach,

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from fslab.analysis import request_map
+from fslab.analysis import disk_request_map
 from fslab.cell import Cell
 from fslab.storage import Workspace
 from fslab.storage.media import Medium
@@ -68,12 +68,14 @@ def requests(
     paths = [medium.request_log(options, workspace, slot) for medium, options, slot in _disks(cell)]
     logs = [block_log.read(path) for path in paths if path is not None]
     journal = _journal(bare_disk) if len(logs) == 1 else ()
-    found = [each for log in logs if (each := request_map.requests_of(log, journal)) is not None]
-    maps = [request_map.map_of(each, rate) for each in found]
-    return request_map.figures(found, rate), {request_map.NAME: request_map.stored(maps)} if maps else {}
+    found = [each for log in logs if (each := disk_request_map.requests_of(log, journal)) is not None]
+    maps = [disk_request_map.map_of(each, rate) for each in found]
+    return disk_request_map.figures(found, rate), {
+        disk_request_map.NAME: disk_request_map.stored(maps)
+    } if maps else {}
 
 
-def _journal(bare_disk: Path | None) -> request_map.Ranges:
+def _journal(bare_disk: Path | None) -> disk_request_map.Ranges:
     """Return the places of the journal in bytes; empty if unknown. The disk may have faults that make it unreadable."""
     try:
         places = ondisk_layout.of(bare_disk).journal if bare_disk else ()

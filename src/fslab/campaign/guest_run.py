@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
-from fslab.campaign import disks, page_cache
-from fslab.campaign.cpu_standstill import STOOD_STILL, RunSpeed
+from fslab.campaign import cache_state, disks
+from fslab.campaign.guest_cpu_standstill import STOOD_STILL, RunSpeed
 from fslab.campaign.prepared_states import KEEP, Prepared
 from fslab.cell import Cell
 from fslab.probes.virtual_disk import figures
@@ -41,7 +41,7 @@ class GuestRun:
     def __enter__(self) -> Self:
         self.began, clock = datetime.now(UTC), time.monotonic()
         # Here the disks are new, or copied: what they gave back is taken before the host gets it.
-        page_cache.needed(self.cell, in_guest=True).hold(self.workspace.warm_memory)
+        cache_state.needed(self.cell, in_guest=True).hold(self.workspace.warm_memory)
         self.holding_s = time.monotonic() - clock
         self.undo.enter_context(self.speed)
         return self
@@ -63,7 +63,7 @@ class GuestRun:
             return
         if (what, len(self.taken)) == (disks.BEGINS, 0):
             self.undo.enter_context(disks.running(self.cell, self.workspace))
-            self.released = page_cache.released(self.workspace.warm_memory, self.cpu)
+            self.released = cache_state.released(self.workspace.warm_memory, self.cpu)
         elif (what, len(self.taken)) != (disks.ENDS, 1):
             return
         self.taken.append(disks.statistics(disks.facts(self.cell, self.workspace)))

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from fslab.campaign.slices import Timeline
+from fslab.campaign.time_slices import Timeline
 from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Snapshot, Target
 from fslab.system import proc, task_times

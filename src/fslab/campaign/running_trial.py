@@ -23,7 +23,7 @@ from fslab.errors import (
     UnsafeError,
 )
 from fslab.feasibility import plugins_of, programs_of
-from fslab.storage import Workspace, in_effect
+from fslab.storage import Workspace, options_in_effect
 from fslab.storage.mounted_stack import Stack
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import process_marks, tools
@@ -188,12 +188,12 @@ class RunningTrial:
             return {}, {}
         spec, features = self.cell.stack, up.facts.get("features") or ()
         asked = spec.mount_options
-        ignored = in_effect.ignored(up.driver, listed, features, up.abilities)
-        effect = in_effect.signature(up.driver, asked, listed, ignored)
+        ignored = options_in_effect.ignored(up.driver, listed, features, up.abilities)
+        effect = options_in_effect.signature(up.driver, asked, listed, ignored)
         if effect is not None:
             self.observed |= {"options_in_effect": effect}
-        changed = in_effect.changed(up.driver, asked, listed, ignored)
-        return changed | in_effect.changed_features(up.driver, spec.mkfs_options, features), ignored
+        changed = options_in_effect.changed(up.driver, asked, listed, ignored)
+        return changed | options_in_effect.changed_features(up.driver, spec.mkfs_options, features), ignored
 
 
 def status_of(failure: FslabError) -> Status:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from fslab.analysis.campaign_time import spent_s
 from fslab.analysis.further_trials import InterimAnalysis, InterimResult
-from fslab.analysis.groups import groups
-from fslab.analysis.rows import looks_of
+from fslab.analysis.table_rows import looks_of
 from fslab.analysis.usable_trials import exhausted_cells, is_failed, is_invalid, is_usable
+from fslab.analysis.workload_groups import groups
 from fslab.cell import Cell, by_workload
 from fslab.claims import testable
 from fslab.claims.published import Printed

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from fslab.campaign import sliced_latencies
-from fslab.campaign.slices import Timeline
+from fslab.campaign.time_slices import Timeline
 from fslab.trial_record import Metric
 from fslab.units import Unit
 from fslab.workloads import Reading

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from statistics import median
 
-from fslab.campaign.slices import Timeline
+from fslab.campaign.time_slices import Timeline
 
 _LONG = 0.5  # of a slice
 

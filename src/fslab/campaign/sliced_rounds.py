@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from fslab import workloads
-from fslab.campaign import disks, slices
+from fslab.campaign import disks, time_slices
 from fslab.campaign.prepared_states import Prepared, PreparedStates
 from fslab.campaign.probing import Watch
 from fslab.campaign.running_trial import RunningTrial
-from fslab.campaign.slices import WorkLeftError
+from fslab.campaign.time_slices import WorkLeftError
 from fslab.campaign.trial import measure, watched
 from fslab.campaign.trial_setup import Ready, set_up
 from fslab.cell import Cell, TrialKey
@@ -146,7 +146,7 @@ def run_in_slices(
                 takers.append((trial, ready, watched(trial, ready)))
         with shielded():  # each makes a control group at once
             turns = [everything.enter_context(_turn(*taker, drain=drain)) for taker in takers]
-        slices.take_turns(
+        time_slices.take_turns(
             turns, slice_s=min(cell.slice_s or inf for cell in cells), seed=key.seed, left_most=left_most
         )
         for turn, (trial, ready, watch) in zip(turns, takers, strict=True):
@@ -155,10 +155,10 @@ def run_in_slices(
     return [trial.record() for trial in trials]
 
 
-def _turn(trial: RunningTrial, ready: Ready, watch: Watch, *, drain: bool) -> slices.SlicedRun:
+def _turn(trial: RunningTrial, ready: Ready, watch: Watch, *, drain: bool) -> time_slices.SlicedRun:
     """Return the run of the tool as one of several that take turns."""
     workspace, up = trial.workspace, ready.up
-    return slices.SlicedRun(
+    return time_slices.SlicedRun(
         name=f"{freezer.PREFIX}{workspace.campaign}{workspace.turn}",
         will_make=partial(workspace.will_make, "group"),
         stack=trial.cell.stack.name,
@@ -180,7 +180,7 @@ def _turn(trial: RunningTrial, ready: Ready, watch: Watch, *, drain: bool) -> sl
     )
 
 
-def _completed(trial: RunningTrial, turn: slices.SlicedRun) -> proc.Completed:
+def _completed(trial: RunningTrial, turn: time_slices.SlicedRun) -> proc.Completed:
     """Return the tool's end, with the time that it ran as its duration. Raises why it was given up, if it was."""
     if turn.error is not None:
         raise turn.error

@@ -10,12 +10,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from fslab.campaign import cpu_standstill, disks, page_cache, sliced_figures, tool_output
+from fslab.campaign import cache_state, disks, guest_cpu_standstill, sliced_figures, tool_output
 from fslab.campaign.prepared_states import Prepared
 from fslab.campaign.probing import Watch
 from fslab.campaign.run_samples import Ran
 from fslab.campaign.running_trial import RunningTrial
-from fslab.campaign.slices import Timeline
+from fslab.campaign.time_slices import Timeline
 from fslab.campaign.trial_setup import Ready, set_up
 from fslab.cell import Cache, Cell, TrialKey
 from fslab.machine.planned_machine import limit_of
@@ -64,7 +64,7 @@ def watched(trial: RunningTrial, ready: Ready) -> Watch:
         log=ready.commands.operations,
     )  # fmt: skip
     trial.undo.callback(watch.close)
-    trial.device |= page_cache.released(workspace.warm_memory)
+    trial.device |= cache_state.released(workspace.warm_memory)
     watch.snapshot(SnapshotMoment.BEFORE)
     return watch
 
@@ -78,7 +78,7 @@ def _run_tool(trial: RunningTrial, ready: Ready, watch: Watch) -> proc.Completed
         watch.look(running)
 
     with _limited(trial) as within:
-        workspace.tell_host(cpu_standstill.TOOL_BEGINS)
+        workspace.tell_host(guest_cpu_standstill.TOOL_BEGINS)
         done = workspace.run(
             "run",
             ready.command(ready.commands.run),
@@ -89,7 +89,7 @@ def _run_tool(trial: RunningTrial, ready: Ready, watch: Watch) -> proc.Completed
             accounted=True,
             within=within,
         )
-        workspace.tell_host(cpu_standstill.TOOL_ENDS)
+        workspace.tell_host(guest_cpu_standstill.TOOL_ENDS)
         watch.snapshot(SnapshotMoment.END)
     return done
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab import feasibility, workloads
-from fslab.campaign import disks, page_cache
+from fslab.campaign import cache_state, disks
 from fslab.campaign.running_trial import RunningTrial
 from fslab.cell import Cache
 from fslab.errors import MountError, ToolFailedError, UnsafeError
@@ -28,7 +28,7 @@ class Ready:
     commands: Commands
     command: Callable[[tuple[str, ...]], list[str]]
     reports: int
-    memory: page_cache.RunMemory
+    memory: cache_state.RunMemory
 
 
 def set_up(trial: RunningTrial) -> Ready:
@@ -37,7 +37,7 @@ def set_up(trial: RunningTrial) -> Ready:
     feasibility.check_plugins(cell)  # those of a guest may differ from the host's
     workload = workloads.parsed(cell.workload)
     feasibility.check_cell(cell)
-    memory = page_cache.needed(cell)
+    memory = cache_state.needed(cell)
     memory.hold(workspace.warm_memory)
     if trial.turns == 1:  # those whose tools take turns share the settings of the machine
         undo.enter_context(tuning.tuned(cell.tuned, workspace.journal))
@@ -63,7 +63,7 @@ def set_up(trial: RunningTrial) -> Ready:
     trial.versions()  # runs every tool once, so that no measured run starts by reading one from the disk
     keep = trial.keeper(files=True)
     try:
-        trial.caches_dropped = page_cache.prepare(cell.cache, up, workload, keep)
+        trial.caches_dropped = cache_state.prepare(cell.cache, up, workload, keep)
     except MountError as error:
         if not (left := workspace.left("prepare")):
             raise

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from fslab.analysis.labels import stack_names
 from fslab.cell import Cell
-from fslab.claims.demands import demands
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, EvaluatedClaim, PublishedTable, TableCell, TableLine
 from fslab.claims.multiplicity import ClaimParts, answers
@@ -16,6 +15,7 @@ from fslab.claims.resolve import Resolver
 from fslab.claims.schema import Claim, Published
 from fslab.claims.scope import Scope, kind
 from fslab.claims.verdict import margin_of
+from fslab.claims.written_requirements import demands
 from fslab.stopping_settings import MARGIN, StoppingRule, smallest
 
 

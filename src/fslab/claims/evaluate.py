@@ -13,22 +13,22 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import exp, expm1, inf, log, sqrt
 
-from fslab.answers.campaigns import NO_SPREAD, CampaignSpread, over_campaigns
+from fslab.answers.across_campaigns import NO_SPREAD, CampaignSpread, over_campaigns
 from fslab.answers.ratio import (
     PAIRS_LEAST,
     Estimate,
     further_from,
 )
 from fslab.claims import verdict as verdicts
+from fslab.claims.between_campaigns import spread_of, weights_by_cell
 from fslab.claims.campaign_estimates import CampaignEstimates, Weights
-from fslab.claims.campaigns import spread_of, weights_by_cell
 from fslab.claims.finding_words import answer_words
 from fslab.claims.model import DECISIVE, CampaignsBetween, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.parts import Bounds, Part, Spread
 from fslab.claims.trials_needed import effort_of
 from fslab.claims.verdict import distance_inside, firm, from_edge, tendency_of, verdict_of
 from fslab.stats import Reason
-from fslab.stats.interval import Interval
+from fslab.stats.interval_model import Interval
 from fslab.stopping_settings import MARGIN
 
 ERROR = 0.05

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from fslab.cell import Frozen
-from fslab.claims.nearness import Condition
+from fslab.claims.publication_likeness import Condition
 from fslab.units import Unit
 
 

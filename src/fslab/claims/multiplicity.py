@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from fslab.claims.demands import Demand
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import UNTESTED, ClaimAnswer, ClaimVerdict, Unmet
 from fslab.claims.parts import Part
 from fslab.claims.requirement_check import RequirementCheck, Setting
 from fslab.claims.requirements import Lever
+from fslab.claims.written_requirements import Demand
 
 _UNDECIDED = {ClaimVerdict.OPEN, *UNTESTED}
 

@@ -12,7 +12,7 @@ from itertools import combinations
 from math import inf, log, prod
 
 from fslab.cell import Cell
-from fslab.claims import figures
+from fslab.claims import metric_units
 from fslab.claims.finding_words import answer_words
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, PartFinding
 from fslab.claims.parts import Bounds, Part, Quotient
@@ -155,9 +155,11 @@ def _printed(row: dict[str, str], published: Published, scope: Scope) -> Publish
         and kind(cell) == row["filesystem"]
         and is_variant(cell, row["variant"])
     ]
-    known = [(cell, metric) for cell in cells if (metric := figures.metric(cell.workload, asked)) is not None]
+    known = [
+        (cell, metric) for cell in cells if (metric := metric_units.metric(cell.workload, asked)) is not None
+    ]
     stored_in = known[0][1].unit if known else None
-    value = figures.printed(float(row["value"]), row["unit"], stored_in)
+    value = metric_units.printed(float(row["value"]), row["unit"], stored_in)
     if not 0 < value < inf:
         raise ValueError(f"'{row['value']}' must be a number greater than 0")
     return PublishedFigure(

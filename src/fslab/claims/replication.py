@@ -18,7 +18,7 @@ from fslab.claims.model import (
     PartFinding,
     Verdicts,
 )
-from fslab.claims.nearness import Condition
+from fslab.claims.publication_likeness import Condition
 from fslab.claims.verdict import verdict_of
 from fslab.untrusted_text import as_markdown
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from fslab.analysis.usable_trials import is_usable
 from fslab.cell import Cell
 from fslab.claims import verdict as verdicts
-from fslab.claims.demands import Demand
 from fslab.claims.finding_words import answer_words
 from fslab.claims.model import DECISIVE, ClaimAnswer, ClaimVerdict, PartFinding, Unmet
 from fslab.claims.parts import CellFigure, Part
@@ -21,6 +20,7 @@ from fslab.claims.requirements import REGISTRY, CellFacts, Compared, Lever
 from fslab.claims.trials import Trials
 from fslab.claims.trials_needed import seems_to_fail
 from fslab.claims.verdict import verdict_of
+from fslab.claims.written_requirements import Demand
 from fslab.stats.median import median_interval
 from fslab.trial_record import WHOLE, RunPart, TrialRecord
 from fslab.units import Unit

@@ -11,7 +11,7 @@ from os.path import commonprefix
 from typing import assert_never
 
 from fslab.cell import Cell
-from fslab.claims import figures
+from fslab.claims import metric_units
 from fslab.claims.language import (
     EACH,
     Condition,
@@ -65,7 +65,7 @@ class Resolver:
     def _on(self) -> list[Cell]:
         """The cells of the claim's workloads that have the metric of the claim."""
         found = self.scope.on(self.claim.on, self._everywhere)
-        return [cell for cell in found if figures.metric(cell.workload, self.claim.metric)]
+        return [cell for cell in found if metric_units.metric(cell.workload, self.claim.metric)]
 
     @cached_property
     def _nothing(self) -> str | None:
@@ -96,7 +96,7 @@ class Resolver:
                     for one, other in product(above, below):
                         yield from self._pair(one, other)
             case RatioForm():
-                yield from self._pair(form.over, form.under, figures.bounds(form.range))
+                yield from self._pair(form.over, form.under, metric_units.bounds(form.range))
             case Level():
                 yield from self._level(form)
             case Tie():
@@ -130,7 +130,7 @@ class Resolver:
             found = self._figures(cells)
             if found is None:
                 continue
-            bounds = figures.bounds(form.range, found[0].metric.unit)
+            bounds = metric_units.bounds(form.range, found[0].metric.unit)
             weights = ((found[0], 1.0),)
             yield Quotient(over=names[0], under="", where=self._where(cells), weights=weights, bounds=bounds)
 
@@ -191,7 +191,7 @@ class Resolver:
             found = self._figures(cells)
             if found is None:
                 continue
-            turn = figures.sign(found[0].metric.better)
+            turn = metric_units.sign(found[0].metric.better)
             weights = tuple(zip(found, (turn, -turn, -turn, turn), strict=True))
             yield Quotient(
                 over=f"gain of {names[0]}", under=f"of {names[2]}", where=self._where(cells), weights=weights,
@@ -249,7 +249,7 @@ class Resolver:
         """Return the claim's metric on each cell; None, with an entry in ``missing``, if a cell does not have it."""
         found = []
         for cell in cells:
-            metric = figures.metric(cell.workload, self.claim.metric)
+            metric = metric_units.metric(cell.workload, self.claim.metric)
             if metric is None:
                 self.missing.append(f"{cell.workload.name} has no metric '{self.claim.metric}'")
                 return None

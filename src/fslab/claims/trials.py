@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fslab.analysis.groups import by_cell, mean_s
 from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.usable_trials import is_usable, usable_values
+from fslab.analysis.workload_groups import by_cell, mean_s
 from fslab.claims.parts import CellFigure
 from fslab.claims.scope import HOST
 from fslab.trial_record import Severity, Status, TrialRecord

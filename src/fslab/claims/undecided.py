@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fslab.analysis.budget_allocation import BudgetAllocation, Candidate, allocate
 from fslab.analysis.further_trials import Ask, ClaimsProgress, RepeatedQuestion
-from fslab.analysis.rows import looks_of
+from fslab.analysis.table_rows import looks_of
 from fslab.cell import Cell
 from fslab.claims.build import asked_of
 from fslab.claims.evaluate import Evaluator

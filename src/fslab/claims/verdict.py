@@ -17,7 +17,7 @@ from math import exp, inf, log, log1p
 from fslab.answers.ratio import Estimate
 from fslab.claims.model import BELOW, DECISIVE, FAILED, ClaimVerdict, PartFinding
 from fslab.claims.parts import Bounds
-from fslab.stats.interval import Interval
+from fslab.stats.interval_model import Interval
 
 _LARGE = 0.1  # a stated effect from which on the margin is not reduced, unless the margin is larger
 

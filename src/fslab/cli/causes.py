@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fslab.explain.evidence import Evidence
-    from fslab.explain.statement import Explanation
+    from fslab.explain.statement_model import Explanation
 
 SHOWN = 5
 ALIKE = 0.1  # × the weight: a smaller contrast is none

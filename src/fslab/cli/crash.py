@@ -11,7 +11,7 @@ from typing import Any
 from fslab.api import crash
 from fslab.cli.common import JsonOption, print_json, say
 from fslab.cli.option_groups import App
-from fslab.crash.request import CrashRequest, FaultRequest, RecoveryRequest
+from fslab.crash.trial_request import CrashRequest, FaultRequest, RecoveryRequest
 from fslab.errors import NeedsRootError
 
 app = App(rich_markup_mode=None, add_completion=False)

@@ -15,9 +15,9 @@ from random import Random
 from fslab.crash import operations
 from fslab.crash.operations import operation
 from fslab.crash.published_bugs import SCENARIOS
-from fslab.crash.request import Alphabet
 from fslab.crash.steps import Operation, Sequence, Step, Sync
 from fslab.crash.tree import START, Tree
+from fslab.crash.trial_request import Alphabet
 
 OTHER = "b"  # a file that is not the one of the operation, to call fsync on
 NEAR_SHARE = 2  # half of a sample is near known bugs

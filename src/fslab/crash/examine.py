@@ -23,7 +23,7 @@ from fslab.errors import MountError, UnsupportedError
 from fslab.filesystem_abilities import Ability, Needs
 from fslab.storage.crash_promises import Promises
 from fslab.storage.filesystems import FileSystem, others_in_log
-from fslab.system import cache, files, kernel_log, mounts, proc, syscalls
+from fslab.system import files, kernel_log, mounts, page_cache, proc, syscalls
 from fslab.system.kernel_log import WARNING, KernelMessages, belongs
 from fslab.system.signals import Teardown
 from fslab.system.syscalls import CLONE_NEWNS
@@ -65,7 +65,7 @@ class Subject:
     def mount(self, device: str, target: Path, *, limit_s: float = LIMIT_S) -> float:
         """Mount it from ``device``, of which nothing is cached then, and return the seconds for that. MountError if it
         cannot be mounted."""
-        cache.drop_buffers(Path(device))
+        page_cache.drop_buffers(Path(device))
         argv = self.driver.mount_argv(self.options, device, str(target))
         return kernel_log.run(argv, failure=MountError, timeout_s=limit_s).duration_s
 

@@ -9,7 +9,7 @@ from functools import cache
 from fslab.crash import file_operations as files
 from fslab.crash import name_operations as names
 from fslab.crash.steps import Operation
-from fslab.system import cache as caches
+from fslab.system import page_cache as caches
 
 EVICT = "evict inodes"
 _NAME = r"([a-z](?:/[a-z]){0,2})"

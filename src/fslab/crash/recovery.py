@@ -14,7 +14,7 @@ from typing import Any
 
 from fslab.crash import contents, recording
 from fslab.crash.examine import Complaints, Subject
-from fslab.crash.request import RecoveryRequest
+from fslab.crash.trial_request import RecoveryRequest
 from fslab.errors import FslabError, MountError
 from fslab.system import disk_server, mounts, proc
 from fslab.system.signals import Teardown

@@ -14,9 +14,9 @@ from fslab.crash.examine import Subject
 from fslab.crash.findings import Finding
 from fslab.crash.judge import Judge, Outcome, judge_of
 from fslab.crash.recording import Recording
-from fslab.crash.request import CrashRequest, Cuts
 from fslab.crash.sources import Source
 from fslab.crash.states import State
+from fslab.crash.trial_request import CrashRequest, Cuts
 from fslab.units import parse_size
 
 OTHERS = 2  # earlier runs that each state is examined for, besides the current run and its neighbours

@@ -8,8 +8,8 @@ from typing import Any
 from fslab.cell import Cell
 from fslab.explain.attribution import Attribution, Off, Share, attribute
 from fslab.explain.evidence import Evidence
+from fslab.explain.mechanism_switch import Switch, all_off
 from fslab.explain.mechanisms import NOTICEABLE, REGISTRY
-from fslab.explain.switch import Switch, all_off
 from fslab.store.campaign import Ablation
 from fslab.units import counted
 

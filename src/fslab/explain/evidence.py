@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fslab.analysis.same_stacks import CHANGED
 from fslab.analysis.usable_trials import is_usable
 from fslab.cell import Cell
-from fslab.explain.statement import EvidenceFigure
+from fslab.explain.statement_model import EvidenceFigure
 from fslab.trial_record import TrialRecord
 from fslab.units import Unit
 from fslab.workloads import Traits, traits_of

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from fslab.analysis.groups import groups
 from fslab.analysis.labels import stack_names
 from fslab.analysis.usable_trials import is_usable
+from fslab.analysis.workload_groups import groups
 from fslab.cell import Cell
 from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
-from fslab.explain.statement import Explanation
+from fslab.explain.statement_model import Explanation
 from fslab.trial_record import TrialRecord
 
 

@@ -16,7 +16,7 @@ from fslab.machine import tuning
 from fslab.machine.kinds import REGISTRY
 from fslab.machine.planned_machine import here
 from fslab.probes import REGISTRY as PROBES
-from fslab.storage import Workspace, guard, print_nothing
+from fslab.storage import Workspace, overwrite_check, print_nothing
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import paths
@@ -57,7 +57,7 @@ def check(
         raise next(iter(reasons.values()))
     for cell in {str(cell.tuned): cell for cell in measured}.values():
         tuning.check(cell.tuned)
-    guard.check_apart(sorted(_devices(measured)))
+    overwrite_check.check_apart(sorted(_devices(measured)))
     _check_programs(measured)
     _room.check_room(measured, workspace)
     if refused := refused_by_tools(measured):

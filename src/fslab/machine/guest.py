@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from fslab import untrusted_text
 from fslab.errors import FslabError, GuestError, GuestHungError, GuestPanickedError, NoSpaceError
-from fslab.machine import share
+from fslab.machine import guest_share
 from fslab.storage import Drive, Growth, images
 from fslab.system import untrusted_files
 from fslab.system.files import closed_after
@@ -157,7 +157,7 @@ class Guest(ABC):
         """Kill the guest and remove its directory, as ``share.remove`` does. Can be called twice."""
         self.child.end()
         self.line.close()
-        share.remove(self.directory)
+        guest_share.remove(self.directory)
 
     def _expect(self, wanted: str, deadline: float, told: Callable[[str], object] = lambda _: None) -> None:
         """Wait for the line ``wanted``. Skip lines of earlier requests; answer progress messages."""

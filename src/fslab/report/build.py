@@ -7,18 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fslab.analysis import labels
-from fslab.analysis.groups import (
-    Group,
-    MetricsOf,
-    by_cell,
-    groups,
-    headline_metrics,
-    mean_s,
-    metrics_of,
-)
 from fslab.analysis.noise_pools import CampaignNoise
-from fslab.analysis.rows import Mark, Rank, answers_of_row, named
 from fslab.analysis.same_stacks import SameStack, same_stacks
+from fslab.analysis.table_rows import Mark, Rank, answers_of_row, named
 from fslab.analysis.usable_trials import (
     has_warnings,
     is_failed,
@@ -26,6 +17,15 @@ from fslab.analysis.usable_trials import (
     is_invalid,
     is_usable,
     notable,
+)
+from fslab.analysis.workload_groups import (
+    Group,
+    MetricsOf,
+    by_cell,
+    groups,
+    headline_metrics,
+    mean_s,
+    metrics_of,
 )
 from fslab.answers.ratio import COVERAGE
 from fslab.cell import Cell

@@ -11,10 +11,10 @@ from fslab.answers.verdict_words import alike_margin, counted_words, needs_text
 from fslab.cell import Frozen
 from fslab.claims.claim_words import summary
 from fslab.claims.model import EvaluatedClaim
+from fslab.report.crash_safety import unsafe_stacks, verdict
 from fslab.report.foremost_warnings import ConclusionWarning, important, of_campaign, weightiest
 from fslab.report.model import Report, Row
 from fslab.report.row_words import alike_margins
-from fslab.report.safety import unsafe_stacks, verdict
 from fslab.units import format_duration, listed, ratio_text
 
 MOST_WARNINGS = 5

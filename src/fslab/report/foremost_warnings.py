@@ -8,9 +8,9 @@ from statistics import median
 from fslab.answers.model import INDEPENDENCE_LEAST
 from fslab.answers.verdict_words import percent
 from fslab.cell import Frozen
+from fslab.report.crash_safety import unsafe_leaders
 from fslab.report.model import Note, Report
 from fslab.report.row_words import of_differences
-from fslab.report.safety import unsafe_leaders
 from fslab.store.campaign import CampaignStatus
 from fslab.units import listed
 

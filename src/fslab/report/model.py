@@ -5,8 +5,8 @@ Holds no text layout and computes nothing; ``build`` fills it.
 
 from datetime import datetime
 
-from fslab.analysis.rows import Mark, Rank
 from fslab.analysis.standings import ComparedRow
+from fslab.analysis.table_rows import Mark, Rank
 from fslab.answers.model import Interval
 from fslab.cell import Frozen
 from fslab.store.campaign import CampaignStatus

@@ -6,8 +6,8 @@ Stacks are never reported as alike, or as not decided, without an interval.
 from collections.abc import Sequence
 from math import log
 
-from fslab.analysis.rows import Rank
 from fslab.analysis.standings import Standing, StandingCertainty, counted_sides
+from fslab.analysis.table_rows import Rank
 from fslab.answers.model import COUNTED, INDEPENDENCE_LEAST, UNPAIRED, Answer, Verdict
 from fslab.answers.verdict_words import (
     alike_margin,

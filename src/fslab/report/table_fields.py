@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from fslab.analysis.rows import Mark
+from fslab.analysis.table_rows import Mark
 from fslab.answers.verdict_words import percent
 from fslab.report.model import Row, Summary
 from fslab.units import Direction, Unit, counted, format_value

@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fslab.analysis.rows import Mark
+from fslab.analysis.table_rows import Mark
 from fslab.report import table_fields
 from fslab.report.model import Note, NotePlace, Report, Row, StackColumn
 from fslab.report.row_words import ranking_words, slices_words, trials_words

@@ -18,7 +18,7 @@ from itertools import chain
 from math import exp, inf, log, sqrt
 from statistics import fmean, variance
 
-from fslab.stats.interval import Interval
+from fslab.stats.interval_model import Interval
 from fslab.stats.student import two_sided_quantile
 
 # With fewer degrees of freedom, t is so large that almost any ratio is possible.

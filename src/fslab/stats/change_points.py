@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from math import isfinite, sqrt
 
 from fslab.stats import Reason
-from fslab.stats.order_tests import Trend, midranks, trend
+from fslab.stats.trial_order_tests import Trend, midranks, trend
 
 _PERMUTATIONS = 999
 _CLIP = 4

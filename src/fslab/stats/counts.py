@@ -16,7 +16,7 @@ from fslab.stats.estimate_model import (
     is_correlation_known,
     no_ratio,
 )
-from fslab.stats.interval import Interval
+from fslab.stats.interval_model import Interval
 from fslab.stats.noise_prior import Correlations
 from fslab.stats.paired_differences import in_order
 from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail

@@ -10,7 +10,7 @@ from enum import StrEnum
 from math import isfinite, log
 
 from fslab.stats import Reason
-from fslab.stats.interval import Interval, of_logarithms
+from fslab.stats.interval_model import Interval, of_logarithms
 from fslab.stats.noise_prior import CommonCorrelation
 
 # Simulated at 95 % with the shapes of benches/stopping_data.py, CoV 5 %: three pairs cover 95.3–97.1 %, similar to four

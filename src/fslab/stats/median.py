@@ -9,7 +9,7 @@ from math import ceil, comb, isfinite, log2
 
 from fslab.stats import Reason
 from fslab.stats.estimate_model import ComparisonMethod, RatioEstimate, no_ratio
-from fslab.stats.interval import Interval
+from fslab.stats.interval_model import Interval
 
 
 def median(values: Sequence[float]) -> float | None:

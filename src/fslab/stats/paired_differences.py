@@ -18,7 +18,7 @@ from fslab.stats.estimate_model import (
     mostly_equal,
     no_ratio,
 )
-from fslab.stats.interval import of_logarithms
+from fslab.stats.interval_model import of_logarithms
 from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.signed_rank import signed_rank_cut
 from fslab.stats.unpaired_differences import compare_ratio

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fslab.stats import Reason
-from fslab.stats.interval import Interval
+from fslab.stats.interval_model import Interval
 
 # With four machines, a prediction interval of normal effects is 4.8 standard deviations wide on each side (t, 2 degrees
 # of freedom): too wide to be useful.

@@ -22,7 +22,7 @@ from fslab.stats.estimate_model import (
     mostly_equal,
     no_ratio,
 )
-from fslab.stats.interval import Interval, of_logarithms
+from fslab.stats.interval_model import Interval, of_logarithms
 from fslab.stats.noise_prior import Correlations
 from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fslab.errors import UnsafeError
 from fslab.storage import device_overlap
-from fslab.system import cache, sysfs
+from fslab.system import page_cache, sysfs
 from fslab.system.files import opened
 from fslab.units import format_size
 
@@ -174,7 +174,7 @@ def settle(device: Path) -> None:
                 os.fsync(descriptor)
     except OSError:  # one has no node in /dev, or has an error: write everything
         os.sync()
-    cache.drop_buffers(Path(os.path.realpath(device)))
+    page_cache.drop_buffers(Path(os.path.realpath(device)))
 
 
 def _state(device: Path) -> _DeviceState | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from fslab.storage import device_overlap, guard
+from fslab.storage import device_overlap, overwrite_check
 from fslab.system import sysfs
 
 
@@ -35,6 +35,6 @@ class DiskIdentity:
         Numbers change with a boot. After one, only a stable name still means the same disk.
         """
         node = Path(os.path.realpath(self.name))
-        if not node.is_block_device() or (rebooted and not self.name.startswith(guard.STABLE)):
+        if not node.is_block_device() or (rebooted and not self.name.startswith(overwrite_check.STABLE)):
             return None
         return node if rebooted or DiskIdentity.at(self.name, node) == self else None

@@ -15,7 +15,7 @@ from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import LayoutPlan
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.storage.pool import Pool
-from fslab.system import cache, memory, mounts, path_owners, sysfs
+from fslab.system import memory, mounts, page_cache, path_owners, sysfs
 
 LEFT_OVER = 8  # a workload must leave 1/8 of the memory free; until the next check it can write 2 GB/s
 
@@ -101,14 +101,14 @@ class Stack:
     def fill_cache(self, size_bytes: int) -> None:
         """Read all files into the page cache, or the first ``size_bytes`` of a device without a file system."""
         if self.raw:
-            cache.fill_from_device(self.raw, size_bytes)
+            page_cache.fill_from_device(self.raw, size_bytes)
         else:
-            cache.fill_from(self.work)
+            page_cache.fill_from(self.work)
 
     def drop_caches(self) -> None:
         """Drop the page cache of its devices after unmounting, which has already dropped the file system's."""
         for node in self.nodes:
-            cache.drop_device(node)
+            page_cache.drop_device(node)
 
     def room_check(self) -> Callable[[], None]:
         """Make a check to call while a workload runs. It raises NoSpaceError if shared space, or memory under it, runs
@@ -177,7 +177,7 @@ class Stack:
     def unmount(self) -> bool:
         """Unmount it and keep the device, so that nothing stays cached. Returns False if fslab did not mount it."""
         if self.raw:
-            cache.drop_buffers(self.raw)
+            page_cache.drop_buffers(self.raw)
             return True
         if self.target is None or self.device is None:
             return False
@@ -202,4 +202,4 @@ def check_parts(parts: Iterable[StackDevice]) -> None:
 def drop_buffers(devices: Iterable[StackDevice]) -> None:
     """Write what tools left in the page cache of the devices, and drop it. It stays while a process has one open."""
     for path in {each.path for each in devices}:
-        cache.drop_buffers(path)
+        page_cache.drop_buffers(path)

@@ -7,7 +7,7 @@ any other signature.
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from fslab.storage import Workspace, guard
+from fslab.storage import Workspace, overwrite_check
 from fslab.storage.layouts import volume_name
 from fslab.system import proc
 
@@ -19,7 +19,7 @@ def record(name: str, workspace: Workspace) -> None:
     former = _recorded(name, workspace)
     workspace.media[f"{KIND} {name}"] = [
         workspace.journal.will_create(KIND, f"{volume_name(workspace.campaign)} {kind} {uuid}", [name])
-        for kind, uuid in guard.identified(Path(name))
+        for kind, uuid in overwrite_check.identified(Path(name))
     ]
     _undone(former, workspace)
 
@@ -33,8 +33,8 @@ def wipe(target: str, devices: Sequence[Path]) -> None:
     """Wipe a signature of the journal from the devices that still have it. UnsafeError if one is in use."""
     _, kind, uuid = target.split(" ")
     for device in devices:
-        if (kind, uuid) in guard.identified(device):
-            guard.check_unused(str(device))
+        if (kind, uuid) in overwrite_check.identified(device):
+            overwrite_check.check_unused(str(device))
             proc.run(["wipefs", "--all", "--quiet", "--types", kind, str(device)])
 
 

@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 
 from fslab.cell import Cell
-from fslab.claims import check as language
+from fslab.claims import mistakes as language
 from fslab.claims.schema import Claim, Published
 from fslab.claims.scope import Scope
 from fslab.study import matrix

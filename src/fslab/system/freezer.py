@@ -1,7 +1,7 @@
 """Stops all processes of a program and lets them continue, so that several programs can take turns on one machine.
 
 By the kernel's freezer of control groups (version 2: ``cgroup.freeze``; version 1: ``freezer.state``), and where no
-group may be made by SIGSTOP and SIGCONT. Must not decide who runs when: ``campaign.slices`` does.
+group may be made by SIGSTOP and SIGCONT. Must not decide who runs when: ``campaign.time_slices`` does.
 Source: Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/freezer-subsystem.rst.
 """
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from fslab.errors import MountError, ToolTimeoutError
-from fslab.system import cache, mountinfo, proc, syscalls, sysfs
+from fslab.system import mountinfo, page_cache, proc, syscalls, sysfs
 from fslab.system.files import opened
 from fslab.system.mountinfo import Mount
 
@@ -109,7 +109,7 @@ def wait_released(device: Path) -> None:
             )
         time.sleep(0.05)
     with contextlib.suppress(OSError):  # a device that no longer exists has none
-        cache.drop_buffers(device)
+        page_cache.drop_buffers(device)
 
 
 def _is_held(device: Path) -> bool:

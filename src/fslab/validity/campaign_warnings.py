@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fslab.registry import Registry, decorator_of
 from fslab.stats.change_points import change_points
 from fslab.stats.multimodality import dip
-from fslab.stats.order_tests import autocorrelation, trend
+from fslab.stats.trial_order_tests import autocorrelation, trend
 from fslab.trial_record import Severity, ValidityWarning
 from fslab.units import Direction
 from fslab.validity import Issue, Rule

@@ -140,7 +140,7 @@ class Workload(ABC, Generic[P]):
         return Traits()
 
     def why_whole(self, parameters: P) -> str | None:  # noqa: ARG002
-        """Return why runs of it cannot be measured in slices (``campaign.slices``): frozen again and again.
+        """Return why runs of it cannot be measured in slices (``campaign.time_slices``): frozen again and again.
 
         None if they can: if nothing in it goes by the clock but a run time that ``Job.turns`` multiplies, and it is
         known over which time its figures are. That is: from its first I/O on, for as long as it says; or as ``Reading``

@@ -6,7 +6,7 @@ Builds the request of ``fslab crash test`` and parses its document; starts no pr
 from typing import Any
 
 from fslab import applications, scaling
-from fslab.crash.request import CrashExtent, CrashRequest
+from fslab.crash.trial_request import CrashExtent, CrashRequest
 from fslab.filesystem_abilities import Ability, Needs
 from fslab.system import paths
 from fslab.system.tools import Tool

@@ -6,7 +6,7 @@ Builds the request of ``fslab crash fault`` and parses its document; starts no p
 from pydantic import Field, field_validator
 
 from fslab import faults
-from fslab.crash.request import FaultRequest
+from fslab.crash.trial_request import FaultRequest
 from fslab.filesystem_abilities import Ability, Needs
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from fslab import scaling
-from fslab.crash.request import RecoveryExtent, RecoveryRequest
+from fslab.crash.trial_request import RecoveryExtent, RecoveryRequest
 from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tools import Tool
 from fslab.trial_record import Metric

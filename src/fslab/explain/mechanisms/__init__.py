@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from fslab.explain.evidence import Evidence
-from fslab.explain.statement import Certainty, EvidenceFigure, Explanation
-from fslab.explain.switch import Switch
+from fslab.explain.mechanism_switch import Switch
+from fslab.explain.statement_model import Certainty, EvidenceFigure, Explanation
 from fslab.registry import Registry
 from fslab.workloads import Switchable
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from fslab.cell import Cache
 from fslab.explain.evidence import Evidence
+from fslab.explain.mechanism_switch import Switch
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.statement import Certainty, Explanation
-from fslab.explain.switch import Switch
+from fslab.explain.statement_model import Certainty, Explanation
 from fslab.units import format_size
 from fslab.workloads import Switchable
 

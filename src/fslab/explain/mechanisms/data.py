@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
+from fslab.explain.mechanism_switch import Switch
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.statement import Certainty, Explanation
-from fslab.explain.switch import Switch
+from fslab.explain.statement_model import Certainty, Explanation
 from fslab.workloads import Switchable
 
 _OFF = Switch(mount=("compress=none",), instead=("compress-force",))

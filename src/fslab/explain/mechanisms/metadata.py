@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
+from fslab.explain.mechanism_switch import Switch
 from fslab.explain.mechanisms import NOTICEABLE, Mechanism
-from fslab.explain.statement import Certainty, Explanation
-from fslab.explain.switch import Switch
+from fslab.explain.statement_model import Certainty, Explanation
 from fslab.units import format_size
 from fslab.workloads import Switchable
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fslab.analysis.request_map import INTERVALS, KINDS, RequestMap
+from fslab.analysis.disk_request_map import INTERVALS, KINDS, RequestMap
 from fslab.report.figures import Figure, _axis, styles
 from fslab.report.figures.styles import StackStyles
 from fslab.units import Unit, format_size

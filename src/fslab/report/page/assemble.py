@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 
 from fslab import __version__
-from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
 from fslab.analysis.usable_trials import is_usable
+from fslab.analysis.workload_groups import Group, MetricsOf, groups, headline_metrics, metrics_of
 from fslab.claims.model import Verdicts
-from fslab.explain.statement import Explanation
+from fslab.explain.statement_model import Explanation
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
-from fslab.report.figures import Figure, over_time, ratios, safety, slug
+from fslab.report.figures import Figure, crash_safety, over_time, ratios, slug
 from fslab.report.figures import heat as heat_figure
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
@@ -85,7 +85,7 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
         else (),
         sure=_confidence(report),
         heat=heat.rows(report, concluded.standings, anchors),
-        tradeoffs=ids.given_to(safety.figures(report, prefix)),
+        tradeoffs=ids.given_to(crash_safety.figures(report, prefix)),
         sweeps=() if _too_many(report) else ids.given_to(sweeps.figures(report, together, prefix)),
         sections=tuple(replace(each, figures=ids.given_to(each.figures)) for each in made),
         order=ids.given_to(_order(together, report, f"{prefix}order", known)),

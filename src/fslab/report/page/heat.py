@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from fslab.analysis.rows import Mark
 from fslab.analysis.standings import Standing, StandingCertainty
+from fslab.analysis.table_rows import Mark
 from fslab.report.model import Report, Row, Summary
 from fslab.report.page.model import HeatRow, HeatTile
 from fslab.report.row_words import margin

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from fslab.analysis import request_map
-from fslab.analysis.request_map import RequestMap
+from fslab.analysis import disk_request_map
+from fslab.analysis.disk_request_map import RequestMap
 from fslab.analysis.usable_trials import has_warnings, is_usable
 from fslab.errors import FslabError
 from fslab.report.figures.costs import KINDS
@@ -75,9 +75,11 @@ def seen(label: str, trials: Sequence[TrialRecord]) -> ObservedFigures:
 def requests(trials: Iterable[TrialRecord]) -> tuple[RequestMap, ...]:
     """Return the requests of the first usable trial whose disks kept a log, one map per disk; empty without one."""
     logged = (
-        trial.raw[request_map.NAME] for trial in trials if is_usable(trial) and request_map.NAME in trial.raw
+        trial.raw[disk_request_map.NAME]
+        for trial in trials
+        if is_usable(trial) and disk_request_map.NAME in trial.raw
     )
-    return next((maps for text in logged if (maps := request_map.read(text))), ())
+    return next((maps for text in logged if (maps := disk_request_map.read(text))), ())
 
 
 def amplification(trials: Sequence[TrialRecord]) -> tuple[float, float] | None:

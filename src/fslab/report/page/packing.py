@@ -5,7 +5,7 @@ import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from fslab.analysis import request_map
+from fslab.analysis import disk_request_map
 from fslab.report.page.model import RawOutput
 from fslab.trial_record import TrialRecord
 from fslab.units import format_size
@@ -29,7 +29,7 @@ class Packer:
     def pack(self, trial: TrialRecord) -> Iterator[RawOutput]:
         """Yield the tools' output of a trial, without empty texts. Cuts long texts, and skips what does not fit."""
         for name, text in trial.raw.items():
-            if name == request_map.NAME or not text.strip():  # the map is drawn
+            if name == disk_request_map.NAME or not text.strip():  # the map is drawn
                 continue
             kept = text.encode()[:ONE_BYTES].decode(errors="ignore")
             content = packed(kept)

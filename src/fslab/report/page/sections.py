@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fslab.analysis.groups import Group
+from fslab.analysis.workload_groups import Group
 from fslab.cell import WorkloadSpec, shown
 from fslab.report.build import MEDIAN_COVERAGE
 from fslab.report.figures import Figure, costs, over_time, points, requests

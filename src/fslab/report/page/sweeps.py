@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from fslab.analysis.groups import Group
+from fslab.analysis.workload_groups import Group
 from fslab.cell import Scalar, StackSpec
 from fslab.report.figures import Figure, slug
 from fslab.report.figures.styles import StackStyles

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from fslab.errors import MountError, UnsafeError
-from fslab.storage import StackDevice, Workspace, guard
+from fslab.storage import StackDevice, Workspace, overwrite_check
 from fslab.storage.layouts import Layout, LayoutPlan, O, volume_name
 from fslab.system import files, sysfs
 
@@ -85,7 +85,7 @@ class JoinedLayout(Layout[O]):
         parts = members | parts
         for part in parts.values():
             if self.name_on(part) == target:  # unknown if the disk is dead
-                guard.check_unused(str(part))
+                overwrite_check.check_unused(str(part))
                 self.blank(part)
         self.forget(target)
 

@@ -168,7 +168,7 @@ class Medium(ABC, Generic[O]):
         return nullcontext()
 
     def halt(self, options: O, workspace: Workspace, slot: str, *, halted: bool) -> None:  # noqa: ARG002
-        """Stop the device's own time while others have their turns (``campaign.slices``), or let it go on.
+        """Stop the device's own time while others have their turns (``campaign.time_slices``), or let it go on.
 
         By default nothing: a real device has no time of its own.
         """

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fslab.errors import UnsafeError
-from fslab.storage import Workspace, blank_check, guard, signatures
+from fslab.storage import Workspace, blank_check, overwrite_check, signatures
 from fslab.storage.identity import DiskIdentity
 from fslab.system import sysfs
 
@@ -16,15 +16,15 @@ def held(path: str, workspace: Workspace) -> Path:
     Raises an error unless it is unused, blank or named with --wipe at first, and the same disk later.
     """
     if (claim := f"claim {path}") not in workspace.media:
-        workspace.media[claim] = guard.claim(path)
-        workspace.exit.callback(guard.release, workspace.media[claim])
-    device = guard.check_unused(path)
+        workspace.media[claim] = overwrite_check.claim(path)
+        workspace.exit.callback(overwrite_check.release, workspace.media[claim])
+    device = overwrite_check.check_unused(path)
     claimed = os.fstat(workspace.media[claim][0]).st_rdev
     if f"{os.major(claimed)}:{os.minor(claimed)}" != sysfs.device_number(device):
         raise UnsafeError("now names another disk than the locked one", where=path)
     if path not in workspace.media:
         identity = DiskIdentity.at(path, device)
-        guard.check_blank(path, workspace.wipe, workspace.tell, device)
+        overwrite_check.check_blank(path, workspace.wipe, workspace.tell, device)
         workspace.media[path] = identity
     _check_same(path, device, workspace)
     return device
@@ -37,7 +37,7 @@ def recheck(paths: Sequence[str], workspace: Workspace) -> None:
     them is not fslab's.
     """
     for path in paths:
-        device = guard.check_unused(path)
+        device = overwrite_check.check_unused(path)
         _check_same(path, device, workspace)
         blank_check.check_unwritten(device)
     for path in paths:
@@ -60,6 +60,6 @@ def _leave_blank(path: str, workspace: Workspace) -> None:
     """Wipe the signature of the file system, so that nothing mounts it later."""
     # The name is looked up once: it can lead to another disk by the next time.
     if (device := workspace.media[path].node(rebooted=False)) is not None:
-        guard.check_unused(str(device))
+        overwrite_check.check_unused(str(device))
         workspace.run("detach", ["wipefs", "--all", "--quiet", str(device)])
         signatures.forget(path, workspace)

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from fslab.errors import UnsafeError, UsageError
 from fslab.names import LocalPath
-from fslab.storage import StackDevice, Workspace, guard, media, signatures
+from fslab.storage import StackDevice, Workspace, media, overwrite_check, signatures
 from fslab.storage.media import MediumPlan, _loop, _named
 from fslab.system import sysfs
 
@@ -34,7 +34,7 @@ class DeviceOptions(media.MediumOptions):
         names = value.split()
         for number, name in enumerate(names):
             try:
-                guard.check_name(name)
+                overwrite_check.check_name(name)
             except UnsafeError as error:
                 raise ValueError(f"{error.what}; {error.hint}") from error
             if name in names[:number]:
@@ -75,11 +75,11 @@ class Device(media.Medium[DeviceOptions]):
         """
         _loop.check_root(self.name)
         for each in self.each(options, disks):
-            guard.check_unused(each.path)
+            overwrite_check.check_unused(each.path)
             if f"claim {each.path}" not in workspace.media:
-                guard.check_unclaimed(each.path)
-            guard.check_blank(each.path, workspace.wipe, workspace.tell)
-        guard.check_apart(each.path for each in self.each(options, disks))
+                overwrite_check.check_unclaimed(each.path)
+            overwrite_check.check_blank(each.path, workspace.wipe, workspace.tell)
+        overwrite_check.check_apart(each.path for each in self.each(options, disks))
 
     def discards(self, options: DeviceOptions) -> bool:  # noqa: ARG002
         """Return True: mkfs discards, as in any other use of the device."""

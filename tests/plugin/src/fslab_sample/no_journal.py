@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
+from fslab.explain.mechanism_switch import Switch
 from fslab.explain.mechanisms import Mechanism
-from fslab.explain.statement import Explanation
-from fslab.explain.switch import Switch
+from fslab.explain.statement_model import Explanation
 
 
 class NoJournal(Mechanism):

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 
-from fslab.analysis.groups import all_metrics
-from fslab.claims import figures
-from fslab.claims.demands import NONE, demand
+from fslab.analysis.workload_groups import all_metrics
+from fslab.claims import metric_units
 from fslab.claims.language import EACH, Condition, Gains, Misread, Statement, Term, Varies, names_in
 from fslab.claims.parser import parse
 from fslab.claims.resolve import Resolver
 from fslab.claims.schema import Claim
 from fslab.claims.scope import MEMORY, Scope, flags, measure, workload_is
+from fslab.claims.written_requirements import NONE, demand
 from fslab.errors import similar
 
 Found = Iterator[tuple[tuple[str, int] | tuple[str], str]]
@@ -26,7 +26,7 @@ def mistakes(claim: Claim, scope: Scope) -> Found:
     on = scope.on(claim.on)
     if claim.metric is not None and on:
         known = {metric.name for cell in on for metric in all_metrics(cell.workload)}
-        if all(figures.metric(cell.workload, claim.metric) is None for cell in on):
+        if all(metric_units.metric(cell.workload, claim.metric) is None for cell in on):
             yield ("metric",), _unknown("metric", claim.metric, known)
             return
     for number, text in enumerate(claim.that):

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fslab.analysis import request_map
-from fslab.analysis.request_map import INTERVALS, MOST_REGIONS, Ranges, RequestMap
+from fslab.analysis import disk_request_map
+from fslab.analysis.disk_request_map import INTERVALS, MOST_REGIONS, Ranges, RequestMap
 from fslab.trial_record import Value
 from fslab.units import Unit
 
@@ -30,13 +30,13 @@ def log(*rows: tuple[str, int, int], each_ns: int = 1_000_000) -> pl.DataFrame:
 
 
 def mapped(rows: pl.DataFrame, journal: Ranges = (), rate: float = 1.0) -> RequestMap | None:
-    requests = request_map.requests_of(rows, journal)
-    return None if requests is None else request_map.map_of(requests, rate)
+    requests = disk_request_map.requests_of(rows, journal)
+    return None if requests is None else disk_request_map.map_of(requests, rate)
 
 
 def figures(logs: list[pl.DataFrame], journals: list[Ranges], rate: float = 1.0) -> dict[str, Value]:
-    found = (request_map.requests_of(*each) for each in zip(logs, journals, strict=True))
-    return request_map.figures([each for each in found if each is not None], rate)
+    found = (disk_request_map.requests_of(*each) for each in zip(logs, journals, strict=True))
+    return disk_request_map.figures([each for each in found if each is not None], rate)
 
 
 def test_only_the_touched_parts_of_the_disk_have_a_region() -> None:
@@ -128,7 +128,7 @@ def test_one_request_has_a_map_and_no_distance() -> None:
 def test_a_stored_map_is_read_again() -> None:
     maps = [mapped(log(("write", 0, KIB4), ("read", 5 * MIB, KIB4)))] * 2
     known = [each for each in maps if each is not None]
-    assert request_map.read(request_map.stored(known)) == tuple(known)
+    assert disk_request_map.read(disk_request_map.stored(known)) == tuple(known)
 
 
 DISK = '{"version": 1, "disks": [{"seconds": 1, "region_bytes": 1, "regions": [0], "distances": {}, "cells": [%s]}]}'
@@ -149,4 +149,4 @@ DISK = '{"version": 1, "disks": [{"seconds": 1, "region_bytes": 1, "regions": [0
     ],
 )  # fmt: skip
 def test_text_of_another_kind_is_not_a_map(text: str) -> None:
-    assert request_map.read(text) == ()
+    assert disk_request_map.read(text) == ()

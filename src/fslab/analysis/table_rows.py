@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import combinations
 
-from fslab.analysis.groups import Group, Sample
 from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.same_stacks import SameStack, different
 from fslab.analysis.standings import behind
+from fslab.analysis.workload_groups import Group, Sample
 from fslab.answers.model import Answer, Verdict
 from fslab.answers.ratio import COVERAGE, Goal, Looks, NoisePrior, Question, answer, read_as_counts
 from fslab.cell import Frozen, StackSpec

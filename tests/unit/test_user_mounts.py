@@ -10,14 +10,14 @@ import pytest
 from fslab.campaign import cleanup
 from fslab.campaign.undo_journal import CampaignJournal, JournalEntry
 from fslab.errors import FslabError, UnsafeError
-from fslab.storage import mounted_again, signatures
+from fslab.storage import signatures, user_mounts
 from fslab.storage.layouts import volume_name
 
 GOOD = ["ext4", "rw,noatime", "/mnt/a b"]
 
 
 def test_a_mount_is_read_as_it_was_written() -> None:
-    found = mounted_again.parse(json.dumps(GOOD))
+    found = user_mounts.parse(json.dumps(GOOD))
     assert found
     assert [*map(str, found)] == GOOD
 
@@ -32,15 +32,15 @@ def test_a_mount_is_read_as_it_was_written() -> None:
     ids=lambda text: text[:20],
 )  # fmt: skip
 def test_what_cannot_be_a_mount_belongs_to_no_campaign(target: str) -> None:
-    assert mounted_again.parse(target) is None
+    assert user_mounts.parse(target) is None
     with pytest.raises(UnsafeError, match="does not belong to this campaign"):
-        cleanup._check_ours("c", JournalEntry(id="1", kind=mounted_again.KIND, target=target))
+        cleanup._check_ours("c", JournalEntry(id="1", kind=user_mounts.KIND, target=target))
 
 
 @pytest.mark.parametrize(
     ("kind", "target"),
     [
-        (mounted_again.KIND, json.dumps(["ext4", "rw", "/not there"])),
+        (user_mounts.KIND, json.dumps(["ext4", "rw", "/not there"])),
         (signatures.KIND, f"{volume_name('c')} ext4 1234"),
     ],
 )
@@ -59,6 +59,6 @@ def test_what_is_on_a_disk_that_is_gone_stays_in_the_journal(kind: str, target: 
 
 def test_what_is_mounted_by_now_needs_no_disk(tmp_path: Path) -> None:
     with CampaignJournal("c", tmp_path) as journal:
-        journal.will_create(mounted_again.KIND, json.dumps(["ext4", "rw", "/proc"]))
+        journal.will_create(user_mounts.KIND, json.dumps(["ext4", "rw", "/proc"]))
         assert cleanup.undo_pending(journal)
         assert not journal.pending()

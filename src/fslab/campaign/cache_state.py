@@ -8,7 +8,7 @@ from fslab import workloads
 from fslab.cell import Cache, Cell
 from fslab.storage.mounted_stack import Stack
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import cache, tools, warm_memory
+from fslab.system import page_cache, tools, warm_memory
 
 MOST_BYTES = 4 << 30
 
@@ -32,9 +32,9 @@ def prepare(
         up.mount()
         return True
     try:
-        cache.drop_all()
+        page_cache.drop_all()
     except PermissionError:
-        cache.drop_tree(up.work)
+        page_cache.drop_tree(up.work)
         return False
     for tool in workload.tools():
         tools.page_in(tool)  # dropping all caches dropped the tool as well

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fslab.report import safety
+from fslab.report import crash_safety
 from fslab.report.figures import Figure, _axis, slug
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report, Row
@@ -71,14 +71,16 @@ def _layers(
 def figures(report: Report, prefix: str) -> Iterator[Figure]:
     """Yield a figure for each pair of a workload that cuts power and one with a rate. ``prefix`` keeps ids unique."""
     looks = StackStyles.of(report.stacks)
-    for number, (cuts, stacks) in enumerate(safety.losses(report).items()):
-        for row in safety.speeds(report):
+    for number, (cuts, stacks) in enumerate(crash_safety.losses(report).items()):
+        for row in crash_safety.speeds(report):
             points = list(_points(row, stacks, report))
             if len(points) > 1:
                 yield _figure(f"{prefix}safety-{number}-{slug(row.workload)}", row, cuts, points, looks)
 
 
-def _points(row: Row, stacks: Mapping[str, safety.StackLosses], report: Report) -> Iterator[dict[str, Any]]:
+def _points(
+    row: Row, stacks: Mapping[str, crash_safety.StackLosses], report: Report
+) -> Iterator[dict[str, Any]]:
     """Yield for each stack the median of its speed with its interval, and what it lost."""
     labels = {stack.id: stack.label for stack in report.stacks}
     for each in row.summaries:

@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 from fslab.answers.ratio import Values
 from fslab.cell import Frozen
 from fslab.stats.estimate_model import PAIRS_LEAST, mostly_equal
-from fslab.stats.interval import Interval
+from fslab.stats.interval_model import Interval
 from fslab.stats.paired_differences import compare_blocks
 from fslab.stats.random_effects import MACHINES_LEAST, Estimate, combine
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fslab.storage.filesystems import REGISTRY
-from fslab.storage.in_effect import changed, changed_features, ignored, signature
+from fslab.storage.options_in_effect import changed, changed_features, ignored, signature
 
 # Recorded from mountinfo and /proc/fs/ext4/loop0/options, on devices that were forbidden to discard.
 EXT4 = (

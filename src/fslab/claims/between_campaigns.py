@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from math import log
 
-from fslab.analysis.groups import headline_metrics
 from fslab.analysis.noise_pools import measured_alike
-from fslab.answers.campaigns import CampaignSpread, Weight, fit
+from fslab.analysis.workload_groups import headline_metrics
+from fslab.answers.across_campaigns import CampaignSpread, Weight, fit
 from fslab.cell import Cell
 from fslab.claims.parts import CellFigure
 from fslab.claims.trials import Trials

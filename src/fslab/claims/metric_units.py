@@ -3,7 +3,7 @@
 import re
 from math import inf
 
-from fslab.analysis.groups import all_metrics
+from fslab.analysis.workload_groups import all_metrics
 from fslab.cell import WorkloadSpec
 from fslab.claims.language import Range
 from fslab.claims.parts import Bounds
