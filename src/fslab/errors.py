@@ -25,6 +25,7 @@ class FailureClass(StrEnum):
     CRASHED = "crashed"
     MOUNT = "mount"
     MKFS = "mkfs"
+    LAYOUT = "layout"
     OUTPUT = "output"
     GUEST_PANICKED = "guest_panicked"
     GUEST_HUNG = "guest_hung"
@@ -138,6 +139,12 @@ class MkfsError(ToolFailedError):
     """A file system could not be made with these options."""
 
     failure = FailureClass.MKFS
+
+
+class LayoutError(ToolFailedError):
+    """The disks of a layout could not be joined, or not be separated."""
+
+    failure = FailureClass.LAYOUT
 
 
 class MountError(ToolFailedError):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from fslab.campaign.trial_loop import new_id
+from fslab.errors import LayoutError, ToolFailedError
 from fslab.names import is_word
-from fslab.storage import Stripe
-from fslab.storage.layouts import REGISTRY, LayoutPlan, _lvm, volume_name
+from fslab.storage import StackDevice, Stripe, Workspace
+from fslab.storage.layouts import REGISTRY, LayoutPlan, _joined, _lvm, volume_name
 
 ALL = REGISTRY.names()
 JOINING = [name for name in ALL if name != "single"]
@@ -95,6 +99,45 @@ def test_lvm_makes_one_striped_volume_of_all_extents() -> None:
 def test_labels_of_lvm_carry_the_campaign_until_they_are_removed() -> None:
     verbs = [argv[argv.index("lvm") + 1] for argv in plan("lvm-stripe").remove]
     assert verbs == ["vgchange", "pvremove"]
+
+
+class NoJournal:
+    """Keeps no entries."""
+
+    def will_create(self, *_: Any) -> str:
+        return ""
+
+    def undone(self, entry: str) -> None:
+        pass
+
+
+class Refusing(Workspace):
+    """A workspace in which every command that must succeed fails."""
+
+    def run(
+        self, stage: str, argv: Sequence[str], *, failure: type[ToolFailedError] = ToolFailedError,
+        check: bool = True, **_: Any,
+    ) -> Any:  # fmt: skip
+        if check:
+            raise failure(f"{argv[0]} exited 1")
+
+
+@pytest.mark.parametrize("name", ["luks", "md-raid0", "lvm-stripe", "external-journal"])
+def test_disks_that_cannot_be_joined_are_a_failure_of_the_layout(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = REGISTRY.get(name)
+    monkeypatch.setattr(type(layout), "require", lambda *_, **__: None)
+    monkeypatch.setattr(_joined, "holders", lambda _: [])
+    workspace = Refusing(campaign="c", runtime=tmp_path, images=tmp_path, journal=NoJournal())
+    options = layout.parse_options({})
+    disks = [
+        StackDevice(path=tmp_path / str(number), size_bytes=1 << 30, discard=False)
+        for number in range(layout.disks(options))
+    ]
+    with pytest.raises(LayoutError) as caught, ExitStack() as undo:
+        layout.assemble(options, disks, workspace, undo, make=True, keep=False)
+    assert caught.value.failure == "layout"
 
 
 def test_lvm_takes_no_lock_of_the_machine_s() -> None:

@@ -12,7 +12,7 @@ import pytest
 from fslab.probes import ProbeFinding, SnapshotMoment, Target, Work
 from fslab.probes.kernel_log import KernelLog
 from fslab.storage.filesystems import others_in_log
-from fslab.system import kernel_log
+from fslab.system import kernel_log, sysfs
 from fslab.system.proc import SEE_LOG, Completed, Usage
 from fslab.trial_record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts, WorkFacts
@@ -234,6 +234,21 @@ def test_a_reason_below_a_warning_counts_only_where_the_command_refers_to_the_lo
         "EXT4-fs: dax option not supported"
     ]
     assert reasons(records, *argv) == []
+
+
+def test_a_reason_about_an_array_that_was_never_complete_is_the_command_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """mdadm names the array as the study's, and the kernel by its number."""
+    monkeypatch.setattr(sysfs, "SYS", tmp_path)
+    (tmp_path / "class/block/md126/slaves/sda").mkdir(parents=True)
+    (tmp_path / "class/block/md127/slaves").mkdir(parents=True)  # the kernel removes it later
+    records = (
+        b"3,1,1,-;md/raid10:md127: not enough operational mirrors.\n3,2,1,-;md/raid1:md126: Disk failure\n"
+    )
+    assert reasons(records, "mdadm", "--create", "/dev/md/fslab-x", "/dev/loop4", "/dev/loop5") == [
+        "md/raid10:md127: not enough operational mirrors."
+    ]
 
 
 def test_a_reason_about_a_volume_that_was_never_complete_is_the_command_s() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.cell import StackSpec
-from fslab.errors import MountError, UnsafeError
+from fslab.errors import LayoutError, MountError, UnsafeError
 from fslab.filesystem_abilities import Ability
 from fslab.storage import Growth, StackDevice, Workspace, images, initial_content
 from fslab.storage.filesystems import FileSystem
@@ -172,7 +172,7 @@ class Stack:
         for argv in self.plan.after_run:
             undo.callback(self.workspace.run, "detach", argv, check=False)
         for argv in self.plan.before_run:
-            self.workspace.run("prepare", argv)
+            self.workspace.run("prepare", argv, failure=LayoutError)
 
     def unmount(self) -> bool:
         """Unmount it and keep the device, so that nothing stays cached. Returns False if fslab did not mount it."""

@@ -114,19 +114,19 @@ def below(devices: Collection[str]) -> tuple[str, ...]:
 
 
 def about(messages: Iterable[Message], argv: Iterable[str]) -> list[Message]:
-    """Return the messages about the devices that command lines name, those below them, device-mapper's devices that
-    exist no longer (their commands name volumes, or they were never complete), or no device."""
+    """Return the messages about the devices that command lines name, those below them, devices of device-mapper and md
+    that have no disks (their commands name volumes; they exist no longer, or were never complete), or no device."""
     devices = {Path(os.path.realpath(word)).name for word in argv if word.startswith("/dev/")}
     related = below(devices)
     return [
         message
         for message in messages
-        if belongs(message.text, {*devices, *filter(_is_gone, _named(message.text))}, related)
+        if belongs(message.text, {*devices, *filter(_has_no_disks, _named(message.text))}, related)
     ]
 
 
-def _is_gone(name: str) -> bool:
-    return name.startswith("dm-") and not (sysfs.SYS / "class/block" / name).exists()
+def _has_no_disks(name: str) -> bool:
+    return name.startswith(("dm-", "md")) and not any((sysfs.SYS / "class/block" / name / "slaves").glob("*"))
 
 
 def reasons(messages: Iterable[Message], done: proc.Completed) -> list[str]:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from fslab.errors import MountError, UnsafeError
+from fslab.errors import LayoutError, UnsafeError
 from fslab.storage import StackDevice, Workspace, overwrite_check
 from fslab.storage.layouts import Layout, LayoutPlan, O, volume_name
 from fslab.system import files, sysfs
@@ -51,7 +51,8 @@ class JoinedLayout(Layout[O]):
         self._let_go(plan, parts, workspace)
         usable = str(self.usable_bytes(options, min(device.size_bytes for device in devices)))
         for argv in plan.create if make else plan.activate:
-            workspace.run("attach", [word.replace(USABLE, usable) for word in argv])
+            made = [word.replace(USABLE, usable) for word in argv]
+            workspace.run("attach", made, failure=LayoutError)
         node = _wait_for(Path(plan.device), parts)
         # While it is open, the kernel gives its number to no other device, whoever stops it.
         held = files.held(node, undo)
@@ -119,7 +120,7 @@ class JoinedLayout(Layout[O]):
     def _leave(
         self, plan: LayoutPlan, parts: Sequence[Path], workspace: Workspace, entry: str, kept: str | None
     ) -> None:
-        """Stop the joined device and wait until no device is held. MountError at the deadline.
+        """Stop the joined device and wait until no device is held. LayoutError at the deadline.
 
         Commands may fail, because the joined device can be incomplete. ``kept``: where to keep the journal's entry, if
         a later trial uses the joined device.
@@ -134,7 +135,7 @@ class JoinedLayout(Layout[O]):
 
 
 def _wait_released(parts: Iterable[Path], again: Callable[[], object] = list) -> None:
-    """Do ``again`` until no device holds one of the parts. MountError at the deadline."""
+    """Do ``again`` until no device holds one of the parts. LayoutError at the deadline."""
     deadline = time.monotonic() + RELEASE_DEADLINE_S
     while True:
         again()
@@ -142,7 +143,7 @@ def _wait_released(parts: Iterable[Path], again: Callable[[], object] = list) ->
         if not held:
             return
         if time.monotonic() > deadline:
-            raise MountError(
+            raise LayoutError(
                 f"is still held by {', '.join(sorted({name for names in held.values() for name in names}))}",
                 where=", ".join(held),
                 hint="stop what uses it, then run: fslab clean",
@@ -184,7 +185,7 @@ def _wait_for(node: Path, parts: Sequence[Path]) -> Path:
     deadline = time.monotonic() + NODE_DEADLINE_S
     while not node.is_block_device():
         if time.monotonic() > deadline:
-            raise MountError(
+            raise LayoutError(
                 "the volume was created, but its block device did not appear",
                 where=str(node),
                 hint="create missing device nodes: dmsetup mknodes",

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+from fslab.errors import LayoutError
 from fslab.storage import StackDevice, Workspace
 from fslab.storage.layouts import Layout, O
 
@@ -26,7 +27,7 @@ class SeveralLayout(Layout[O]):
         for argv in plan.deactivate if keep else plan.remove:
             undo.callback(workspace.run, "detach", argv, check=False)
         for argv in plan.create if make else plan.activate:
-            workspace.run("attach", argv)
+            workspace.run("attach", argv, failure=LayoutError)
         first = devices[0]
         facts = {
             **first.facts,
