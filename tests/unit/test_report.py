@@ -169,6 +169,23 @@ kernel"""
     assert short in shown(found)
 
 
+def test_notes_in_full_name_the_first_of_many_cells() -> None:
+    stacks = [
+        EXT4.model_copy(update={"name": f"ext4 {number}", "mount_options": f"commit={number}"})
+        for number in range(5)
+    ]
+    planned = cells(stacks, RANDOM)
+    warned = (warning(Severity.WARNING),)
+    trials = [one for each in planned[:-1] for one in five(each, {IOPS: 10}, validity=warned)]
+    text = " ".join(shown(report(planned, [*trials, *five(planned[-1], {IOPS: 10})]), notes=True).split())
+    assert (
+        "(20 trials of 4 cells: 5 of 5 on ext4 0, rand-write-4k; 5 of 5 on ext4 1, rand-write-4k; "
+        "5 of 5 on ext4 2, rand-write-4k; and 1 more) → fewer jobs"
+    ) in text
+    text = " ".join(shown(report(planned[:-1], trials), notes=True).split())
+    assert "the CPUs were 97 % busy (all 20 trials) → fewer jobs" in text
+
+
 def test_a_campaign_that_repeats_until_it_is_sure_tells_the_least_and_the_most() -> None:
     planned = cells((EXT4, XFS, BTRFS), RANDOM)
     trials = [item for cell in planned[:2] for item in five(cell, {IOPS: 1000})]

@@ -17,7 +17,9 @@ from fslab.report.model import Note, NotePlace, Report, Row, StackColumn
 from fslab.report.row_words import ranking_words, slices_words, trials_words
 from fslab.report.terminal_width import NARROWEST, tall_tables, width_of, wrapped
 from fslab.store.campaign import CampaignStatus
-from fslab.units import Direction, counted, format_size
+from fslab.units import Direction, counted, first_of, format_size
+
+NAMED = 3  # cells of a note in full
 
 
 def show(report: Report, console: Console, *, notes: bool = False) -> None:
@@ -114,33 +116,35 @@ def _legend(report: Report) -> str:
 
 def _notes(report: Report, *, in_full: bool) -> Iterator[str]:
     """Yield a line per note. If details are omitted, also yield how to see them."""
-    if in_full:
-        yield from map(_in_full, report.notes)
-        return
-    yield from (_in_short(note, report.counts.stored) for note in report.notes)
-    if any(note.summary for note in report.notes):
+    form = _in_full if in_full else _in_short
+    yield from (form(note, report.counts.stored) for note in report.notes)
+    if not in_full and any(note.summary for note in report.notes):
         yield f"Details and remedies: fslab results {report.campaign} --notes"
 
 
 def _in_short(note: Note, stored: int) -> str:
     """Return the note's summary and trials. Failures, and notes about the whole campaign, are returned in full."""
     if note.summary is None or not note.places:
-        return _in_full(note)
-    if len(note.places) == 1:
-        where = _place(note.places[0])
-    elif note.trials == stored:
-        where = "the only trial" if stored == 1 else f"all {stored} trials"
-    else:
-        where = f"{counted(note.trials, 'trial')} of {counted(len(note.places), 'cell')}"
-    return f"{_head(note)}: {note.summary} ({where})"
+        return _in_full(note, stored)
+    return f"{_head(note)}: {note.summary} ({_where(note, stored)})"
 
 
-def _in_full(note: Note) -> str:
-    shown = "; ".join(map(_place, note.places))
+def _in_full(note: Note, stored: int) -> str:
     message = " ".join(note.message.split())
     hint = f" → {note.hint}" if note.hint else ""
-    where = f" ({shown})" if shown else ""
+    where = f" ({_where(note, stored, named=NAMED)})" if note.places else ""
     return f"{_head(note)}: {message}{where}{hint}"
+
+
+def _where(note: Note, stored: int, *, named: int = 1) -> str:
+    """Return a note's trials, with its cells if there are at most ``named``, else with so many of several."""
+    if len(note.places) > 1 and note.trials == stored:
+        return f"all {stored} trials"
+    places = first_of([*map(_place, note.places)], named, ";")
+    if len(note.places) <= named:
+        return places
+    number = f"{counted(note.trials, 'trial')} of {counted(len(note.places), 'cell')}"
+    return f"{number}: {places}" if named > 1 else number
 
 
 def _place(place: NotePlace) -> str:
