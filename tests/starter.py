@@ -6,6 +6,7 @@ itself (terminal, locale, response time) use ``subprocess`` instead.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import json
@@ -262,8 +263,20 @@ def _become(request: dict[str, Any], out: int, err: int, _reply: int) -> dict[st
     return request
 
 
+def _run() -> None:
+    """Run fslab and end this process as Python does, but leave its memory to the kernel: releasing each object would
+    copy the pages of the forking process one by one, which takes as long as a short command."""
+    from fslab.__main__ import main
+
+    try:
+        main()
+    except SystemExit as ended:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(ended.code if isinstance(ended.code, int) else 0)
+
+
 if __name__ == "__main__":
     if _Server(socket.socket(fileno=int(sys.argv[1]))).serve() is not None:
-        from fslab.__main__ import main
-
-        main()
+        _run()
