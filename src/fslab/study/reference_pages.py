@@ -48,7 +48,7 @@ Every key of a study file. The [tutorial](tutorial.md) shows how to write one.
   cells. Results are named after what varies: `ext4`, `random-write[bs=4k]`.
 - **`extends`** copies another workload's keys; keys written in the workload itself replace them. YAML anchors and `<<`
   work everywhere.
-- **Names** of media, stacks and workloads are `A-Z`, `a-z`, `0-9`, `_`, `+` and `-`, and begin with a letter or digit.
+- **Names** are of `A-Z`, `a-z`, `0-9`, `_`, `+` and `-`, first a letter or digit.
 - **Sizes** are a number of bytes, with `k`, `m`, `g` or `t` in powers of 1024 (`4096`, `4k`, `1.5g`; `4K`, `4kb`,
   `4KB` and `4KiB` are `4k`). **Durations** are `700ms`, `30s`, `10m`, `1h30m`.
 - **`--set KEY=VALUE`** changes a key for one run: `--set trials=10`, `--set media.memory.size=2g`,
