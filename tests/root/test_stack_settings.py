@@ -12,6 +12,8 @@ from tests.root.test_stacks import spec
 from tests.root.test_trial import cell, run, value
 
 from fslab.errors import UnsupportedError
+from fslab.probes import REGISTRY as PROBES
+from fslab.probes import Target
 from fslab.storage import Workspace, initial_content, stack
 
 
@@ -79,3 +81,23 @@ def test_space_is_what_files_take_on_the_device(workspace: Workspace) -> None:
     )
     assert value(compressed, "files_size") == 32 << 20
     assert value(compressed, "space_per_byte") < 0.2
+
+
+def test_files_of_subvolumes_count_once_and_those_of_mounts_do_not(workspace: Workspace, shell: Any) -> None:
+    """Subvolumes have the same inode numbers."""
+    with ExitStack() as undo:
+        up = stack.build(spec("btrfs"), workspace, undo, slot="m", make=True)
+        for name in ("a", "b"):
+            shell("btrfs", "subvolume", "create", up.work / name)
+            (up.work / name / "file").write_bytes(b"x" * 1000)
+            (up.work / name / "again").hardlink_to(up.work / name / "file")
+        inodes = {(up.work / name / "file").stat().st_ino for name in ("a", "b")}
+        assert len(inodes) == 1
+        (up.work / "mounted").mkdir()
+        shell("mount", "-t", "tmpfs", "tmpfs", up.work / "mounted")
+        undo.callback(shell, "umount", up.work / "mounted")
+        (up.work / "mounted/file").write_bytes(b"x" * 10_000)
+        target = Target(
+            devices=(), filesystem="btrfs", directory=up.work, volume=None, empty_bytes=up.empty_bytes
+        )
+        assert PROBES.get("space-of-files").snapshot(target)["size"] == 2000

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
+from fslab.system import trees
 from fslab.system.files import opened
 from fslab.trial_record import Value
 from fslab.units import Unit
@@ -50,10 +51,12 @@ class SpaceOfFiles(Probe):
 
 
 def _size(directory: Path) -> int | None:
-    """Return the sum of the sizes of all files below a directory; None if that takes too long."""
+    """Return the sum of the sizes of all files below a directory, also in subvolumes, but not in what is mounted there;
+    None if that takes too long."""
     deadline = time.monotonic() + _LIMIT_S
     total, waiting = 0, [directory]
-    linked: set[int] = set()
+    linked: set[tuple[int, int]] = set()  # subvolumes of btrfs have the same inode numbers
+    device, mount = None, ""
     while waiting:
         if time.monotonic() > deadline:
             return None
@@ -63,12 +66,17 @@ def _size(directory: Path) -> int | None:
             opened(place, os.O_DIRECTORY | os.O_NOATIME | os.O_NOFOLLOW) as descriptor,
             os.scandir(descriptor) as entries,
         ):
+            of_place = os.fstat(descriptor).st_dev
+            if device is None:
+                device, mount = of_place, trees.mount_of(descriptor)
+            elif of_place != device and trees.mount_of(descriptor) != mount:
+                continue
             for entry in entries:
                 found = entry.stat(follow_symlinks=False)
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(place / entry.name)
-                elif entry.is_file(follow_symlinks=False) and found.st_ino not in linked:
+                elif entry.is_file(follow_symlinks=False) and (found.st_dev, found.st_ino) not in linked:
                     total += found.st_size
                     if found.st_nlink > 1:
-                        linked.add(found.st_ino)
+                        linked.add((found.st_dev, found.st_ino))
     return total

@@ -96,7 +96,7 @@ def _entered(name: str, directory: int) -> tuple[int, _Level]:
     """Open an inner directory. OSError for a link and for a mount point."""
     with opened(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory) as found:
         about = os.fstat(found)
-        if _mount(found) != _mount(directory):
+        if mount_of(found) != mount_of(directory):
             raise OSError(errno.EBUSY, "something is mounted there", name)
         if about.st_mode & _ALL != _ALL:
             os.chmod(f"/proc/self/fd/{found}", _ALL)  # noqa: PTH101 - that very directory
@@ -112,7 +112,7 @@ def _above(directory: int, outer: _Level) -> int:
     return above
 
 
-def _mount(descriptor: int) -> str:
+def mount_of(descriptor: int) -> str:
     """Return the mount that a file lies on, proc_pid_fdinfo(5). Device numbers also differ between btrfs subvolumes."""
     lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text("ascii").splitlines()
     return next(line for line in lines if line.startswith("mnt_id:"))
