@@ -162,6 +162,27 @@ class TestGate:
         )
         assert self.counts(regression_gate.judge(compared(good, b), slower=None, different=True)) == (1, 1, 1)
 
+    def test_a_rate_that_falls_to_0_fails(self) -> None:
+        one = cell()
+        limits: list[dict[str, Any]] = [
+            {"slower": 0.05, "different": False},
+            {"slower": None, "different": True},
+        ]
+        works, stopped = trials(one, around(100)), trials(one, [0.0] * 6, "b")
+        for limit, what in zip(limits, ("are slower by 5.0 % or more", "differ"), strict=True):
+            verdict = regression_gate.judge(compared(works, stopped), **limit)
+            assert regression_gate.failed_words(verdict) == (
+                f"1 of 1 comparisons {what}, or are 0 in B: rand-4k on ext4, write_iops: 0 in all 6 trials of B"
+            )
+            unsure = (
+                compared(works, trials(one, [0.0] * 2, "b")),  # by chance, if a rate is often 0
+                compared(works, trials(one, [0.0, 0.0, 1.0], "b")),
+                compared(trials(one, [0.0, 100.0, 100.0]), stopped),
+                compared(trials(one, [0.0] * 6), trials(one, around(100), "b")),
+            )
+            for found in unsure:
+                assert self.counts(regression_gate.judge(found, **limit)) == (0, 0, 1)
+
     def test_a_cell_that_b_lacks_is_no_pass(self) -> None:
         both, gone = cell(workload="both"), cell(workload="gone")
         a = [*trials(both, around(100)), *trials(gone, around(100))]
@@ -181,12 +202,12 @@ class TestGate:
 
     def test_no_trials_are_asked_for_where_they_give_no_ratio(self) -> None:
         one, other = cell(workload="one"), cell(workload="other")
-        stopped = compared(trials(one, around(100)), trials(one, [0.0] * 5, "b"))
+        stopped = compared(trials(one, around(100)), trials(one, [0.0, 0.0, 0.0, 0.0, 1.0], "b"))
         verdict = regression_gate.judge(stopped, slower=0.05, different=False)
         told = "1 without a ratio: a side has no usable value, or a value is 0"
         assert regression_gate.gate_words(verdict) == f"UNSURE: 1 of 1 figures; {told}"
         a = [*trials(one, around(100)), *trials(other, around(100)[:2])]
-        b = [*trials(one, [0.0] * 5, "b"), *trials(other, around(100)[:2], "b")]
+        b = [*trials(one, [0.0, 0.0, 0.0, 0.0, 1.0], "b"), *trials(other, around(100)[:2], "b")]
         verdict = regression_gate.judge(compared(a, b), slower=0.05, different=False)
         assert regression_gate.gate_words(verdict) == (
             f"UNSURE: 2 of 2 figures; about 3 trials each are needed; {told}"

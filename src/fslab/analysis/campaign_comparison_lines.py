@@ -32,7 +32,7 @@ class Line:
         cell, metric = self.cells[0], self.metric
         failed_a, failed_b = (sum(map(is_failed, own)) for own in self.trials)
         b = _sample(self.question.over, failed_b)
-        return ComparisonLine(
+        line = ComparisonLine(
             stack=" → ".join(dict.fromkeys(each.stack.name for each in self.cells)),
             workload=cell.workload.name, cache=cell.cache.value, sampled=self.sampled,
             block_size=" → ".join(dict.fromkeys(filter(None, map(_block_size, self.cells)))) or None,
@@ -40,6 +40,9 @@ class Line:
             a=_sample(self.question.under, failed_a), b=b, answer=answer,
             verdict=self._verdict(answer, b),
         )  # fmt: skip
+        if not line.has_stopped:
+            return line
+        return line.model_copy(update={"verdict": f"0 in all {len(b.values)} {self.sampled} of B"})
 
     def _verdict(self, answer: Answer, b: SampleSummary) -> str:
         if answer.verdict is not Verdict.MISSING:

@@ -5,7 +5,7 @@ Contains no layout and computes nothing; ``compare_results`` creates it. B is al
 
 from datetime import datetime
 
-from fslab.answers.model import Answer, Interval
+from fslab.answers.model import Answer, Interval, Verdict
 from fslab.cell import Frozen
 from fslab.machine.differences import Difference
 from fslab.units import Direction, Unit
@@ -70,8 +70,20 @@ class ComparisonLine(Frozen):
 
     @property
     def is_broken(self) -> bool:
-        """Whether A has values and B has none because trials failed. Invalid trials alone do not count as failed."""
-        return bool(self.a.values) and self.b.broken
+        """Whether A works and B does not: B has no values because trials failed (invalid trials alone do not count as
+        failed), or :attr:`has_stopped`."""
+        return (bool(self.a.values) and self.b.broken) or self.has_stopped
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether what should be high is above 0 in each trial of A and 0 in each of B, with three or more each.
+
+        If a trial of both had the same chance q to be 0, this would have the probability (q·(1 − q))ⁿ, which is at most
+        1/64.
+        """
+        enough = min(self.answer.n) >= self.answer.needed
+        no_ratio = self.answer.verdict is Verdict.NO_RATIO and self.better is Direction.HIGHER
+        return no_ratio and enough and min(self.a.values) > 0 and not any(self.b.values)
 
 
 class RatioMean(Frozen):

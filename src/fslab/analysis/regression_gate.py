@@ -2,8 +2,8 @@
 
 A gate with false alarms is switched off, and a gate that misses regressions is worse than none. So each line has one of
 three answers. *fails*: the change is significant and measured to be at least as large as the limit, or the trials fail
-in B but not in A. *clear*: a change as large as the limit is ruled out. *unsure*: neither; this is reported too. What
-holds only if trials are independent is unsure, and so is a comparison whose B lacks a cell of A.
+in B but not in A, or a rate is 0 in B. *clear*: a change as large as the limit is ruled out. *unsure*: neither; this is
+reported too. What holds only if trials are independent is unsure, and so is a comparison whose B lacks a cell of A.
 """
 
 from collections.abc import Sequence
@@ -222,7 +222,15 @@ def failed_words(verdict: GateVerdict) -> str:
 
 def _failing(verdict: GateVerdict) -> str:
     what = "differ" if verdict.limit is None else f"are slower by {percent(verdict.limit)} or more"
-    return what + (", or failed in B" if any(line.is_broken for line in verdict.fails) else "")
+    more = [
+        words
+        for words, found in (
+            (", or failed in B", any(line.b.broken for line in verdict.fails)),
+            (", or are 0 in B", any(line.has_stopped for line in verdict.fails)),
+        )
+        if found
+    ]
+    return "".join([what, *more])
 
 
 def unsure_words(verdict: GateVerdict) -> str:
