@@ -605,6 +605,26 @@ def test_a_role_that_measured_can_become_a_reader(fleet: FleetStore, roles: str)
             _execute(store, "SELECT nextval('campaigns_number_seq')")
 
 
+def test_a_role_that_could_create_functions_for_others_to_call_gets_no_rights(
+    cluster: postgresql.Cluster, fleet: FleetStore, roles: str
+) -> None:
+    """Before PostgreSQL 15, all roles may create objects in ``public``: also an operator that fits the texts of a
+    store better than the server's own, and that its owner would call."""
+    name = fleet.store.path.rpartition("/")[2].partition("?")[0]
+    _execute(fleet.store, "GRANT CREATE ON SCHEMA public TO PUBLIC")
+    grant(fleet.store, measuring=f"measuring {name}")
+    with Store.open(roles.format("measuring"), create=False) as store:
+        with store.running("c1"):
+            assert fleet.store.is_running("c1")
+        with pytest.raises(StoreError, match="permission denied for schema public"):
+            _execute(store, "CREATE FUNCTION evil() RETURNS int LANGUAGE sql AS 'SELECT 1'")
+    cluster.execute(f'CREATE ROLE "group {name}"')
+    cluster.execute(f'GRANT "group {name}" TO "reading {name}"')
+    _execute(fleet.store, f'GRANT CREATE ON SCHEMA public TO "group {name}"')
+    with pytest.raises(StoreError, match=f"'reading {name}' can create functions"):
+        grant(fleet.store, reading=f"reading {name}")
+
+
 def test_roles_are_of_a_server(tmp_path: Path, fleet: FleetStore) -> None:
     with (
         Store.open(str(tmp_path / "a.sqlite")) as store,

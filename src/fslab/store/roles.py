@@ -27,24 +27,36 @@ _NOT_MEASURED = (fleet_assignments.name, fleet_machines.name, fleet_schedules.na
 def grant(store: Store, *, measuring: str | None = None, reading: str | None = None) -> None:
     """Give existing roles the rights to measure, or to read.
 
-    StoreError if the store is not a PostgreSQL database, or if a role does not exist.
+    StoreError if the store is not a PostgreSQL database, if a role does not exist, or if it can then still create
+    objects there: a function or an operator of the role's would be called with the rights of whoever reads the store.
     """
     if not store.is_shared:
         raise StoreError(
             "an SQLite store has no roles", where=store.path, hint="set the permissions of the file instead"
         )
     with store._writing() as connection:
+        _run(connection, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")  # before PostgreSQL 15, all may
         for role in filter(None, (measuring, reading)):
             quoted = connection.dialect.identifier_preparer.quote_identifier(role)
             _clear(connection, quoted)
             _run(connection, f"GRANT SELECT ON {_names(list(metadata.tables))}, {VERSION_TABLE} TO {quoted}")
         if measuring is not None:
             _measuring(connection, connection.dialect.identifier_preparer.quote_identifier(measuring))
+        for role in filter(None, (measuring, reading)):
+            may_create = text("SELECT has_schema_privilege(:role, 'public', 'CREATE')")
+            if connection.execute(may_create, {"role": role}).scalar():
+                raise StoreError(
+                    f"the role '{role}' can create functions, which others would call with their rights",
+                    where=store.path,
+                    hint="name a role that is no owner or member of one; as a superuser: REVOKE CREATE ON SCHEMA "
+                    "public FROM PUBLIC",
+                )
 
 
 def _clear(connection: Connection, role: str) -> None:
     for kind in ("TABLES", "SEQUENCES"):
         _run(connection, f"REVOKE ALL ON ALL {kind} IN SCHEMA public FROM {role}")
+    _run(connection, f"REVOKE CREATE ON SCHEMA public FROM {role}")
     _run(connection, f"GRANT USAGE ON SCHEMA public TO {role}")
 
 
