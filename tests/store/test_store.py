@@ -415,6 +415,20 @@ def test_only_some_figures_and_the_provenance_of_the_first_block(store: Store) -
     assert second.provenance == Provenance()
 
 
+def test_no_campaign_of_others_can_take_the_place_of_the_last_one(store: Store) -> None:
+    """Who else writes to a store can give a campaign any name and any number of trials."""
+    for name in ("a", "b"):
+        store.create_campaign(campaign(name))
+    with store._writing() as connection:
+        connection.exec_driver_sql("UPDATE campaigns SET name = 'last' WHERE id = 'a'")
+    assert store.campaign("last").id == "b"
+    with store._writing() as connection:
+        connection.exec_driver_sql("UPDATE campaigns SET trials = -1 WHERE id = 'a'")
+    assert [each.id for each in store.campaigns()] == ["b"]
+    with pytest.raises(StoreError, match="contains data that fslab did not write: trials"):
+        store.campaign("a")
+
+
 def test_the_last_campaign_is_the_newest_one(store: Store) -> None:
     """Copies are stored later than they were created."""
     for days in (2, 0, 1):

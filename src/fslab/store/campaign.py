@@ -110,7 +110,7 @@ class Campaign(Frozen):
     settings: CampaignSettings = CampaignSettings()
     seed: int
     cells: tuple[Cell, ...]
-    trials: int
+    trials: int = Field(ge=1, le=MOST_TRIALS)
     machine: dict[str, Any] = Field(default_factory=dict)
     created: AwareDatetime
     status: CampaignStatus = CampaignStatus.RUNNING

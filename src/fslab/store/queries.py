@@ -315,16 +315,17 @@ def resolved(wanted: str, ids: Sequence[str], named: Mapping[str, str], place: s
         raise NotStoredError(
             "the store has no campaign yet", where=place, hint="run a study: fslab run quick"
         )
-    if wanted in ids:
-        return wanted
-    if wanted in named:
-        return named[wanted]
+    # First: fslab gives no campaign such an id or name, but who else writes the store can.
     if back := _BACK.fullmatch(wanted):
         steps = int(back[1] or 0)
         if steps >= len(ids):
             what = f"no campaign '{wanted}': the store has {len(ids)} campaign{'s' * (len(ids) != 1)}"
             raise NotStoredError(what, where=place, hint="fslab results --list lists them")
         return ids[-1 - steps]
+    if wanted in ids:
+        return wanted
+    if wanted in named:
+        return named[wanted]
     fitting = [known for known in ids if wanted and known.startswith(wanted)]
     if len(fitting) == 1:
         return fitting[0]
