@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fslab.storage.filesystems import REGISTRY
+from fslab.storage.filesystems import COMMANDS, REGISTRY
 from fslab.storage.options_in_effect import changed, changed_features, ignored, signature
 
 # Recorded from mountinfo and /proc/fs/ext4/loop0/options, on devices that were forbidden to discard.
@@ -159,6 +159,8 @@ def test_without_delayed_allocation_ext4_has_nothing_to_allocate_early(asked: st
         ("ext4", "dioread_lock", "has_journal", EXT4.replace("dioread_nolock", "nodioread_nolock"),
          "without feature extent"),
         ("btrfs", "degraded", "", f"{BTRFS},degraded", "without a missing disk"),
+        ("btrfs", "skip_balance", "", f"{BTRFS},skip_balance",
+         "without an interrupted balance or commands of the study"),
     ],
 )  # fmt: skip
 def test_options_that_lack_what_they_need(
@@ -178,6 +180,7 @@ def test_options_that_lack_what_they_need(
     ("name", "features", "listed"),
     [
         ("ext4", "has_journal, extent, quota", EXT4),
+        ("btrfs", "", f"{BTRFS},skip_balance"),
         ("xfs", "crc=1, 64-bit inode numbers", f"{XFS},noalign,dax=never"),
         ("ext4", "has_journal, extent, quota", f"{EXT4},quota,usrquota"),
         ("ext4", "", EXT4),  # its features are not known
@@ -188,7 +191,7 @@ def test_options_that_lack_what_they_need(
 def test_options_that_have_what_they_need(name: str, features: str, listed: str) -> None:
     shown = listed.split(",")
     names = {option.partition("=")[0] for option in shown}
-    has = {"discards", "a write cache", "a disk with DAX", "mkfs option lazy_itable_init"}
+    has = {"discards", "a write cache", "a disk with DAX", "mkfs option lazy_itable_init", COMMANDS}
     found = [each for each in features.split(", ") if each]
     assert names.isdisjoint(ignored(REGISTRY.get(name), shown, found, has))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from fslab.campaign import disks
@@ -24,6 +25,7 @@ from fslab.errors import (
 )
 from fslab.feasibility import plugins_of, programs_of
 from fslab.storage import Workspace, options_in_effect
+from fslab.storage.filesystems import COMMANDS
 from fslab.storage.mounted_stack import Stack
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import process_marks, tools
@@ -31,7 +33,7 @@ from fslab.system.kernel_log import KernelMessages, about
 from fslab.system.signals import Teardown
 from fslab.trial_record import Provenance, RunPart, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.validity.facts import TrialFacts
-from fslab.workloads import Reading
+from fslab.workloads import Job, Reading, parsed
 
 ABORT = (UnsafeError, BusyError, NeedsRootError)
 BROKEN = frozenset({errno.EIO, errno.EROFS, errno.EUCLEAN})
@@ -118,7 +120,7 @@ class RunningTrial:
 
     def facts(self, up: Stack, reading: Reading, findings: Findings) -> TrialFacts:
         """Return the facts for the rules of validity."""
-        machine, parsed = self.machine, parsed_stack(self.cell.stack)
+        machine, stack = self.machine, parsed_stack(self.cell.stack)
         changed_options, ignored_options = self._note_options(up, findings)
         return TrialFacts(
             work=reading,
@@ -140,7 +142,7 @@ class RunningTrial:
             probe_failures=findings.failures,
             machine=machine.get("machine", "host"),
             accelerator=machine.get("accelerator"),
-            disk_speed=parsed.medium.speed(parsed.medium_options),
+            disk_speed=stack.medium.speed(stack.medium_options),
             disk_fidelities=disks.fidelities(self.device),
         )
 
@@ -178,6 +180,11 @@ class RunningTrial:
         invalid = any(warning.severity is Severity.INVALID for warning in self.warnings)
         return Status.INVALID if invalid else Status.OK
 
+    def _has_commands(self) -> bool:
+        """Return whether the study runs commands of its own."""
+        own = parsed(self.cell.workload).own_commands(Job(directory=Path(), scratch=Path(), seed=0))
+        return bool(own or self.cell.stack.after_mount)
+
     def _note_options(self, up: Stack, findings: Findings) -> tuple[dict[str, str | None], dict[str, str]]:
         """Return the mount options that are not in effect, and the reasons, by name, for those that the kernel ignores.
 
@@ -188,7 +195,8 @@ class RunningTrial:
             return {}, {}
         spec, features = self.cell.stack, up.facts.get("features") or ()
         asked = spec.mount_options
-        ignored = options_in_effect.ignored(up.driver, listed, features, up.abilities)
+        others = up.abilities | ({COMMANDS} if self._has_commands() else set())
+        ignored = options_in_effect.ignored(up.driver, listed, features, others)
         effect = options_in_effect.signature(up.driver, asked, listed, ignored)
         if effect is not None:
             self.observed |= {"options_in_effect": effect}

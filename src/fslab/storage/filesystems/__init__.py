@@ -92,6 +92,9 @@ class JournalElsewhere:
     make: tuple[str, ...] = ()
 
 
+COMMANDS = "commands of the study"  # they can do anything to the file system
+
+
 class FileSystem:
     """A file system. The registry sets ``name`` from the file's name.
 
@@ -117,7 +120,8 @@ class FileSystem:
     end: without a value. ``unlisted``: options, or names of them, that it leaves out of its list because they are the
     default (None: not known). ``unshown``: options of which its list tells nothing. ``overruled`` maps an option that
     it lists, but does not follow, to what makes it so: listed options (or their names), attributes (``+C``), and, after
-    ``^``, what is missing: also ``feature NAME``, ``a write cache`` of the disks, or all of several, joined by ``|``.
+    ``^``, what is missing: also ``feature NAME``, ``a write cache`` of the disks, ``COMMANDS``, or all of several,
+    joined by ``|``.
     ``removed_options`` maps an option that the kernel had, or still accepts without effect, to its history: since which
     version, and why.
 

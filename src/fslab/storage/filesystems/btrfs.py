@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 
 from fslab.storage.crash_promises import Promise, Promises
-from fslab.storage.filesystems import FileSystem, _mkfs_words
+from fslab.storage.filesystems import COMMANDS, FileSystem, _mkfs_words
 from fslab.system.tools import Tool
 
 _NO_BARRIER = "btrfs(5), nobarrier: on a device with a volatile cache it will lead to corruption"
@@ -85,9 +85,10 @@ class Btrfs(FileSystem):
         }
     )  # fmt: skip
     unshown = frozenset({"clear_cache", "thread_pool"})
-    # fs/btrfs/inode.c, inode_can_compress and inode_need_compress; seen with Linux 6.18. btrfs(5): degraded
+    # fs/btrfs/inode.c, inode_can_compress and inode_need_compress; seen with Linux 6.18. btrfs(5): the first two.
     overruled = {
         "degraded": frozenset({"^a missing disk"}),
+        "skip_balance": frozenset({f"^an interrupted balance|{COMMANDS}"}),
         **dict.fromkeys(("compress", "compress-force"), frozenset({"nodatasum", "+C", "+m"})),
         "nobarrier": frozenset({"^a write cache"}),
     }
@@ -95,9 +96,7 @@ class Btrfs(FileSystem):
     def mkfs_mistakes(self, options: str) -> list[str]:
         """Add ``list-all``: with it mkfs.btrfs makes nothing and succeeds, and what was there before is mounted."""
         if re.search(r"\blist-all\b", options):
-            return [
-                "with 'list-all', mkfs.btrfs only prints its features, and makes no file system: leave it out"
-            ]
+            return ["with 'list-all', mkfs.btrfs makes no file system: leave it out"]
         return super().mkfs_mistakes(options)
 
     feature_flags = ("-O", "--features", "-R", "--runtime-features")
