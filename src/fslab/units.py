@@ -248,6 +248,36 @@ def format_value(value: float | None, unit: Unit) -> str:
             return _digits(value)
 
 
+_THOUSANDS = ("", "thousand ", "million ", "billion ", "trillion ")
+_SCALES: dict[Unit, list[tuple[float, str]]] = {
+    Unit.BYTES_PER_SECOND: [(1000.0**n, f"{prefix}B/s") for n, prefix in enumerate(("", "k", "M", "G", "T"))],
+    Unit.BYTES: [(1024.0**n, f"{prefix}B") for n, prefix in enumerate(("", "Ki", "Mi", "Gi", "Ti"))],
+    Unit.NANOSECONDS: [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")],
+    Unit.SECONDS: [(1e-3, "ms"), (1.0, "s")],
+    **{
+        unit: [(1000.0**n, f"{word}{unit.value}") for n, word in enumerate(_THOUSANDS)]
+        for unit in (Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND)
+    },
+    Unit.PERCENT: [(1.0, "%")],
+}  # fmt: skip
+
+
+def in_one_scale(values: Sequence[float], unit: Unit) -> tuple[list[str], str]:
+    """Return values of one row as numbers, and their common unit, such as ``GB/s``; empty for a ratio or a count.
+
+    The unit suits the median of the values.
+    """
+    middle = sorted(map(abs, values))[len(values) // 2] if values else 0.0
+    scales = _SCALES.get(unit, [(1.0, "")])
+    size, name = next((each for each in reversed(scales) if middle >= 0.9995 * each[0]), scales[0])
+    return [_significant(value / size) for value in values], name
+
+
+def _significant(value: float) -> str:
+    """Return at least three significant digits, also of a number below 1, never in scientific notation."""
+    return _digits(value) if abs(value) >= 0.995 or not value else f"{float(f'{value:.3g}'):.9f}".rstrip("0")
+
+
 def _format_ns(value: float) -> str:
     for limit, divisor, unit in ((1e3, 1.0, "ns"), (1e6, 1e3, "µs"), (1e9, 1e6, "ms")):
         if abs(value) < 0.9995 * limit:

@@ -212,21 +212,45 @@ def test_tables_for_a_paper() -> None:
     assert "| workload | ext4 | xfs |" in markdown
     assert "| a\\_b\\|c, write iops | 1k IOPS ± 2.0 % | ★ 2k IOPS ± 2.0 % |" in markdown
     latex = paper_table.latex(report)
-    assert r"a\_b\textbar{}c, write iops & 1k IOPS $\pm$ 2.0 \% & $\star$ 2k IOPS $\pm$ 2.0 \% \\" in latex
+    row = r"a\_b\textbar{}c, write iops (thousand) & 1 $\pm$ 2.0 & $\star$ 2 $\pm$ 2.0 \\"
+    assert row in latex
     assert r"\caption{50 \% \& \textless{}b\textgreater{}. Median of 5 trials" in latex
 
 
+def printed_tables(latex: str) -> list[list[list[list[str]]]]:
+    """Return the lines of each field of each table, as they are printed; the heads of columns first."""
+    found = []
+    for table in latex.split("\\begin{table}")[1:]:
+        body = re.search(r"\\toprule\n(.*)\\bottomrule", table, re.DOTALL)
+        assert body
+        rows = [line.strip().removesuffix(r"\\") for line in body[1].splitlines() if line.endswith(r" \\")]
+        found.append([[printed_lines(field) for field in re.split(r" ?(?<!\\)& ", row)] for row in rows])
+    return found
+
+
+def printed_lines(field: str) -> list[str]:
+    nested = re.fullmatch(r"\\begin{tabular}\[[tb]\]{@{}[lr]@{}}(.*)\\end{tabular}", field.strip())
+    lines = nested[1].split(r" \\{} ") if nested else [field.strip()]
+    raised = [re.sub(r"\$\^\\mathrm{(.*)}\$", lambda marks: "^" * len(marks[1]), line) for line in lines]
+    return [re.sub(r"\$\\\w+\$", "±", line).replace("\\", "") for line in raised]
+
+
 @pytest.mark.parametrize(
-    ("name", "workload", "columns"),
+    ("name", "workload", "tables"),
     [
-        ("ext4-{}", "w{}", 3),
-        ("disk ext4 {} data=writeback", "w{}", 3),
-        ("ext4 noatime,data=journal,barrier=0,nodelalloc,commit={}", "w{}", 3),
-        ("ext4-{}", "a-long-name-of-a-workload{}[bs=4k]", 3),
-        ("ext4 compress_extension=abcdef{}", "a-long-name-of-a-workload{}[bs=4k]", 2),
+        ("ext4-{}", "w{}", 4),
+        ("disk ext4 {} data=writeback", "w{}", 4),
+        ("ext4 noatime,data=journal,barrier=0,nodelalloc,commit={}", "w{}", 4),
+        ("ext4-{}", "a-long-name-of-a-workload{}[bs=4k]", 6),
+        (
+            "ext4 compress_extension=abcdef{}",
+            "a-workload-with-a-name-of-fifty-eight-letters-{}-bs=4k-qd=32",
+            8,
+        ),
+        ("stack{}of_letters" + "x" * 50, "workload{}of" + "x" * 58, 14),
     ],
 )
-def test_tables_in_latex_fit_a_page(name: str, workload: str, columns: int) -> None:
+def test_tables_in_latex_fit_a_page(name: str, workload: str, tables: int) -> None:
     """455 points in \\small are about 100 characters; the 12 points beside a column are three."""
     names = [name.format(number) for number in range(13)]
     stacks = [StackSpec(name=name, medium=stack("ext4").medium, filesystem="ext4") for name in names]
@@ -234,36 +258,42 @@ def test_tables_in_latex_fit_a_page(name: str, workload: str, columns: int) -> N
         [(each, work(workload.format(row)), 1000 + row) for row in range(29) for each in stacks]
     )
     latex = paper_table.latex(report)
-    tables = latex.split(r"\begin{table}")[1:]
-    assert len(tables) == 2 * -(-13 // columns)
-    for table in tables:
-        (head,) = re.findall(r"\\toprule\n +(.*) \\\\\n", table)
-        rows = re.findall(r"\n +(.*[^e]) \\\\(?=\n)", table.partition(r"\midrule")[2])
-        assert 0 < len(rows) <= 24
-        cells = [
-            row.replace(r"$\pm$", "±").replace(r"$\circ$", "☆").replace("\\", "").split(" & ") for row in rows
-        ]
-        assert {len(own) - 1 for own in cells} <= {columns, 13 % columns}
-        heads = [re.sub(r"\\shortstack\[r\]|[{}]", "", cell).split("\\\\") for cell in head.split("&")]
-        widths = [
-            max(len(text.strip()) for text in (*own, *values))
-            for own, *values in zip(heads, *cells, strict=True)
-        ]
-        assert sum([min(30, widths[0]), *widths[1:]]) + 3 * (len(widths) - 1) <= 100
-        assert (r"\begin{tabular}{p{0.30\linewidth}r" in table) is (widths[0] > 30)
+    found = printed_tables(latex)
+    assert len(found) == tables
+    assert f"({tables} of {tables})" in latex
+    for table in found:
+        widths = [max(len(line) for row in table for line in row[at]) for at in range(len(table[0]))]
+        assert sum(widths) + 3 * (len(widths) - 1) <= 100
+        assert sum(max(map(len, row)) for row in table) <= 44
+    whole = {"".join(row[0]).replace(" ", "") for table in found for row in table[1:]}
+    heads = {"".join(head).replace(" ", "") for table in found for head in table[0][1:]}
+    for each in (stack.label for stack in report.stacks):
+        assert each.replace(" ", "") in whole | heads
+    assert sum(len(row) - 1 for table in found for row in table[1:]) == 13 * 29
     assert not re.search(r"(?<!\\)\\\\ [*\[]", latex), "it would be an argument of the line end"
 
 
-def test_a_table_in_latex_has_the_rows_of_its_stacks_only() -> None:
+def test_a_table_in_latex_has_what_was_measured_on_the_same_stacks() -> None:
     names = [f"ext4-{number}" for number in range(5)]
     stacks = [StackSpec(name=name, medium=stack("ext4").medium, filesystem="ext4") for name in names]
     found = [(each, work("all"), 1000.0) for each in stacks] + [
         (each, work("few"), 1.0) for each in stacks[:2]
     ]
     report, _, _ = made(found)
-    first, second = paper_table.latex(report).split(r"\begin{table}")[1:]
-    assert ("few, write iops" in first, "few, write iops" in second) == (True, False)
-    assert "all, write iops" in second
+    first, second = printed_tables(paper_table.latex(report))
+    assert [row[0] for row in second] == [[""], ["few, write iops"]]
+    assert [head for (head,) in second[0][1:]] == ["ext4-0", "ext4-1"]
+    assert (len(first), len(first[0])) == (2, 6)
+
+
+def test_few_workloads_on_many_stacks_have_a_row_per_stack() -> None:
+    stacks = [
+        StackSpec(name=f"ext4-{number}", medium=stack("ext4").medium, filesystem="ext4")
+        for number in range(12)
+    ]
+    report, _, _ = made([(each, work(name), 1000.0) for name in ("a", "b") for each in stacks])
+    (table,) = printed_tables(paper_table.latex(report))
+    assert [row[0] for row in table[1:]] == [[f"ext4-{number}"] for number in range(12)]
 
 
 def test_what_a_store_calls_its_media_is_no_line_of_tex() -> None:

@@ -19,6 +19,7 @@ from fslab.units import (
     format_duration,
     format_size,
     format_value,
+    in_one_scale,
     parse_duration,
     parse_size,
 )
@@ -131,6 +132,26 @@ def test_durations_print_in_two_units_at_most(seconds: float, text: str) -> None
 )
 def test_values_print_as_people_read_them(value: float | None, unit: Unit, text: str) -> None:
     assert format_value(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "texts", "name"),
+    [
+        ([1.69e9, 695e6, 2.18e9], Unit.BYTES_PER_SECOND, ["1.69", "0.695", "2.18"], "GB/s"),
+        ([999_700, 20_900], Unit.IOPS, ["1.00", "0.0209"], "million IOPS"),
+        ([12, 75_700, 217_000], Unit.FILES_PER_SECOND, ["0.012", "75.7", "217"], "thousand files/s"),
+        ([4_100, 85_300, 22_800], Unit.NANOSECONDS, ["4.10", "85.3", "22.8"], "µs"),
+        ([0.000_4, 0.5, 125.0], Unit.SECONDS, ["0.4", "500", "125000"], "ms"),
+        ([3 * 2**20, 0, 2**30], Unit.BYTES, ["3", "0", "1024"], "MiB"),
+        ([12.5], Unit.PERCENT, ["12.5"], "%"),
+        ([1.9, 0.05], Unit.RATIO, ["1.90", "0.05"], ""),
+        ([], Unit.IOPS, [], "IOPS"),
+    ],
+)
+def test_the_values_of_a_row_have_one_unit(
+    values: list[float], unit: Unit, texts: list[str], name: str
+) -> None:
+    assert in_one_scale(values, unit) == (texts, name)
 
 
 @given(st.floats(min_value=0, max_value=1e15), st.sampled_from(list(Unit)))

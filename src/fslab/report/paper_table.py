@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import textwrap
+import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from fslab.answers.verdict_words import percent
-from fslab.report.model import Report, Row, StackColumn, Summary
+from fslab.report.model import Report, Row, Summary
 from fslab.report.row_words import kernels_words, slices_words
 from fslab.report.table_fields import SIGN, absence
-from fslab.units import Direction, counted, format_value
+from fslab.units import Direction, counted, format_value, in_one_scale
 
 _TEX: dict[str, str | int | None] = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -18,9 +20,36 @@ _TEX: dict[str, str | int | None] = {
     "α": r"$\alpha$", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
 }  # fmt: skip
 _MD: dict[str, str | int | None] = {character: f"\\{character}" for character in "\\`*_{}[]<>|#"}
-# Of one table in \\small on a page of A4 with text 16 cm wide. A column also takes the space beside it.
-TEX_CHARACTERS, TEX_GAP, TEX_ROWS = 100, 3, 24
-TEX_NAME, TEX_LINE = 30, 24  # of the name of a row, and of a line in the head of a column
+# Of one table in \\small on a page of A4 with text 16 cm wide and 21 cm high. A column also takes the space beside it.
+TEX_CHARACTERS, TEX_GAP, TEX_HEIGHT = 100, 3, 44
+TEX_NAMES, TEX_HEAD = (60, 45, 30), 14  # characters of a line: in the name of a row, in the head of a column
+_MAY_BREAK = re.compile(r"(?<=[ ,;:=/_\-\]])|(?=\[)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Grid:
+    """A table before it is divided. ``names`` of rows and ``heads`` of columns: in lines.
+
+    ``fields``: by row and column, each a text and the marks of its notes.
+    """
+
+    names: Sequence[Sequence[str]]
+    heads: Sequence[Sequence[str]]
+    fields: Sequence[Sequence[tuple[str, str]]]
+
+    def pages(self) -> list[tuple[range, range]]:
+        """Return the rows and the columns of each page: as many as it has room for, at least one."""
+        room = TEX_CHARACTERS - max(len(line) for name in self.names for line in name)
+        widths = [
+            TEX_GAP + max(*map(len, head), *(_width(row[number]) for row in self.fields))
+            for number, head in enumerate(self.heads)
+        ]
+        lines = TEX_HEIGHT - max(map(len, self.heads))
+        return [
+            (rows, columns)
+            for rows in _shared_out([len(name) for name in self.names], lines)
+            for columns in _shared_out(widths, room)
+        ]
 
 
 def markdown(report: Report) -> str:
@@ -34,7 +63,7 @@ def markdown(report: Report) -> str:
         _md_row(["---", *["---:"] * (len(header) - 1)]),
     ]
     lines += [_md_row(map(escaped, [_name(row), *_values(row)])) for row in report.rows]
-    lines += ["", escaped(_legend(report)), ""]
+    lines += ["", escaped(_legend(report, "half their range", "numbers in brackets")), ""]
     lines += [f"- {escaped(f'{_name(row)}: {row.words}')}" for row in report.rows]
     lines += [
         "",
@@ -47,83 +76,145 @@ def markdown(report: Report) -> str:
 
 
 def latex(report: Report) -> str:
-    """Return tables in LaTeX, each small enough for a page. They need the package booktabs, and nothing else."""
-    tables = [
-        (measured, columns)
-        for rows in batched(report.rows, TEX_ROWS)
-        for columns in _tex_columns(report, rows)
-        if (measured := [row for row in rows if any(each.planned for each in row.summaries[columns])])
+    """Return tables in LaTeX, each small enough for a page, then their notes. They need the package booktabs only.
+
+    A table has the workloads that were measured on the same stacks. Its rows are stacks if it then has fewer pages.
+    """
+    alike: dict[tuple[int, ...], list[Row]] = {}
+    for row in report.rows:
+        planned = tuple(number for number, summary in enumerate(row.summaries) if summary.planned)
+        alike.setdefault(planned, []).append(row)
+    pages = [
+        (grid, *page)
+        for planned, rows in alike.items()
+        for grid in [min(_grids(report, rows, planned), key=lambda grid: len(grid.pages()))]
+        for page in grid.pages()
     ]
     made = [
         line
-        for rows, columns in tables
-        for line in _tex_table(report, rows, columns, several=len(tables) > 1)
+        for number, (grid, rows, columns) in enumerate(pages, start=1)
+        for line in _tex_table(
+            report, grid, rows, columns, part=f" ({number} of {len(pages)})" if len(pages) > 1 else ""
+        )
     ]
-    return "\n".join([f"% {_origin(report)}", *made]) + "\n"
+    return "\n".join([f"% {_origin(report)}", *made, *_tex_notes(report)]) + "\n"
 
 
-def _tex_columns(report: Report, rows: Sequence[Row]) -> Iterator[slice]:
-    """Yield the stacks of each table of these rows: as many as fit beside the names of the rows, at least one."""
-    room = TEX_CHARACTERS - min(TEX_NAME, max(len(_name(row)) for row in rows))
-    first, taken = 0, 0
-    for number, stack in enumerate(report.stacks):
-        width = TEX_GAP + max(map(len, (*_tex_head(stack), *(_values(row)[number] for row in rows))))
-        if number > first and taken + width > room:
-            yield slice(first, number)
+def _grids(report: Report, rows: Sequence[Row], planned: Sequence[int]) -> Iterator[_Grid]:
+    """Yield the table of these rows and stacks with a column per stack, and with a row per stack; with names in few
+    lines before those in many."""
+    fields, metrics = [], []
+    for row in rows:
+        summaries = [row.summaries[number] for number in planned]
+        medians = [summary.median for summary in summaries if summary.median is not None]
+        texts, unit = in_one_scale(medians, row.unit)
+        left = iter(texts)
+        fields.append([_tex_field(summary, left) for summary in summaries])
+        if row.unit.value.lower() in row.metric:  # 75.7 (thousand) read iops
+            unit = unit.removesuffix(row.unit.value).strip()
+        metrics.append(_name(row, f" ({unit})" if unit else ""))
+    labels = [report.stacks[number].label for number in planned]
+    by_stack = [[row[number] for row in fields] for number in range(len(planned))]
+    for width in TEX_NAMES:
+        yield _Grid(names=_lines(metrics, width), heads=_lines(labels, TEX_HEAD), fields=fields)
+        yield _Grid(names=_lines(labels, width), heads=_lines(metrics, TEX_HEAD), fields=by_stack)
+
+
+def _tex_field(summary: Summary, numbers: Iterator[str]) -> tuple[str, str]:
+    """Return the text of a field and the marks of its notes. Takes the next of the row's numbers if it has one."""
+    marks = ",".join(map(_mark, summary.notes))
+    if summary.median is None:
+        return absence(summary), marks
+    spread = "" if summary.spread is None else f" ± {percent(summary.spread).removesuffix(' %')}"
+    return f"{SIGN[summary.mark]} {next(numbers)}{spread}".lstrip(), marks
+
+
+def _mark(note: int) -> str:
+    """Return ``a`` for the first note, ``aa`` for the 27th: a raised number would be an exponent."""
+    return chr(ord("a") + (note - 1) % 26) * (1 + (note - 1) // 26)
+
+
+def _width(field: tuple[str, str]) -> int:
+    """Return the width of a field in characters. The marks of notes are raised, and two thirds as large."""
+    text, marks = field
+    return len(text) + -(-2 * len(marks) // 3)
+
+
+def _lines(names: Sequence[str], width: int) -> list[list[str]]:
+    """Return names in lines of at most this width, broken after spaces and punctuation where possible."""
+    return [_broken(name, width) for name in names]
+
+
+def _broken(name: str, width: int) -> list[str]:
+    lines = [""]
+    for word in _MAY_BREAK.split(name):
+        for piece in [word[at : at + width] for at in range(0, len(word), width)]:
+            if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > width:
+                lines.append("")
+            lines[-1] += piece
+    return [line.strip() for line in lines]
+
+
+def _shared_out(sizes: Sequence[int], room: int) -> list[range]:
+    """Return the numbers of successive items in as few groups as the room allows, of equal numbers if they fit."""
+    filled, count = _filled(sizes, room), len(sizes)
+    bounds = [count * number // len(filled) for number in range(len(filled) + 1)]
+    equal = [range(*each) for each in pairwise(bounds)]
+    return equal if all(sum(sizes[number] for number in each) <= room for each in equal) else filled
+
+
+def _filled(sizes: Sequence[int], room: int) -> list[range]:
+    """Return the numbers of successive items that fit in the room together, at least one."""
+    found, first, taken = [], 0, 0
+    for number, size in enumerate(sizes):
+        if number > first and taken + size > room:
+            found.append(range(first, number))
             first, taken = number, 0
-        taken += width
-    yield slice(first, len(report.stacks))
+        taken += size
+    return [*found, range(first, len(sizes))]
 
 
-def _tex_head(stack: StackColumn) -> list[str]:
-    """Return the label of a stack in lines: its words, long ones broken after commas."""
-    words = (word.replace(",", ", ") if len(word) > TEX_LINE else word for word in stack.lines)
-    return [
-        line.replace(", ", ",")
-        for word in words
-        for line in textwrap.wrap(word, TEX_LINE, break_on_hyphens=False)
-    ]
-
-
-def _tex_table(report: Report, rows: Sequence[Row], columns: slice, *, several: bool) -> Iterator[str]:
-    """Yield the table of these rows and of these stacks, with its notes below it."""
+def _tex_table(report: Report, grid: _Grid, rows: range, columns: range, *, part: str) -> Iterator[str]:
     escaped = _escaping(_TEX)
-    stacks = report.stacks[columns]
-    numbers = {number for row in rows for summary in row.summaries[columns] for number in summary.notes}
-    long = any(len(_name(row)) > TEX_NAME for row in rows)
-    left = rf"p{{{TEX_NAME / TEX_CHARACTERS:.2f}\linewidth}}" if long else "l"
-    heads = [[*map(escaped, _tex_head(stack))] for stack in stacks]
-    # {}: a line that begins with a bracket or an asterisk is no argument of the line end before it.
-    several_lines = (r" \\{} ".join(lines) for lines in heads)
-    stacked = [rf"\shortstack[r]{{{lines}}}" if r"\\{}" in lines else lines for lines in several_lines]
     yield from (r"\begin{table}", r"  \centering", r"  \small")
-    yield from (rf"  \begin{{tabular}}{{{left}{'r' * len(stacks)}}}", r"    \toprule")
-    yield f"    {' & '.join(['', *stacked])} \\\\"
+    yield from (rf"  \begin{{tabular}}{{l{'r' * len(columns)}}}", r"    \toprule")
+    yield f"    {' & '.join(['', *(_tex_lines(grid.heads[column], 'b', 'r') for column in columns)])} \\\\"
     yield r"    \midrule"
     for row in rows:
-        yield f"    {' & '.join(map(escaped, [_name(row), *_values(row)[columns]]))} \\\\"
+        values = (
+            escaped(text) + (rf"$^\mathrm{{{marks}}}$" if marks else "")
+            for text, marks in (grid.fields[row][column] for column in columns)
+        )
+        yield f"    {' & '.join([_tex_lines(grid.names[row], 't', 'l'), *values])} \\\\"
     yield from (r"    \bottomrule", r"  \end{tabular}")
-    title = f"{report.title} ({', '.join(stack.label for stack in stacks)})" if several else report.title
-    yield rf"  \caption{{{escaped(f'{title}. {_legend(report)}')}}}"
-    for note in report.notes:
-        if note.number in numbers:
-            yield rf"  \par\footnotesize {note.number}: {escaped(' '.join(note.message.split()))}"
+    legend = _legend(report, "half their range in %", "raised letters")
+    yield rf"  \caption{{{escaped(f'{report.title}{part}. {legend}')}}}"
     yield r"\end{table}"
 
 
-def _name(row: Row) -> str:
+def _tex_lines(lines: Sequence[str], place: str, side: str) -> str:
+    # {}: a line that begins with a bracket or an asterisk is no argument of the line end before it.
+    text = r" \\{} ".join(map(_escaping(_TEX), lines))
+    return rf"\begin{{tabular}}[{place}]{{@{{}}{side}@{{}}}}{text}\end{{tabular}}" if len(lines) > 1 else text
+
+
+def _tex_notes(report: Report) -> Iterator[str]:
+    """Yield the notes as a list, which may be longer than a page."""
+    if report.notes:
+        escaped = _escaping(_TEX)
+        yield from (r"{\footnotesize", r"\begin{description}")
+        for note in report.notes:
+            yield rf"  \item[{_mark(note.number)}] {escaped(note.message)}"
+        yield from (r"\end{description}", r"\par}")
+
+
+def _name(row: Row, unit: str = "") -> str:
     arrow = " ↓" if row.better is Direction.LOWER else ""
-    return f"{row.workload}, {row.metric.replace('_', ' ')}{arrow}"
+    return f"{row.workload}, {row.metric.replace('_', ' ')}{unit}{arrow}"
 
 
 def _values(row: Row) -> list[str]:
     return [_value(row, summary) for summary in row.summaries]
-
-
-def batched(rows: Sequence[Row], most: int) -> Iterator[Sequence[Row]]:
-    """Yield the rows in groups of at most ``most``."""
-    for first in range(0, len(rows), most):
-        yield rows[first : first + most]
 
 
 def _value(row: Row, summary: Summary) -> str:
@@ -134,12 +225,12 @@ def _value(row: Row, summary: Summary) -> str:
     return f"{SIGN[summary.mark]} {format_value(summary.median, row.unit)}{spread}{notes}".lstrip()
 
 
-def _legend(report: Report) -> str:
+def _legend(report: Report, spread: str, notes: str) -> str:
     counts = sorted({len(s.values) for row in report.rows for s in row.summaries if s.values}) or [0]
     trials = counted(counts[0], "trial") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} trials"
     told = (
-        f"Median of {trials} ± half their range; ★ better than all others at {report.coverage * 100:g} %, "
-        "☆ may equal the best; ↓ lower is better; numbers in brackets: notes"
+        f"Median of {trials} ± {spread}; ★ better than all others at {report.coverage * 100:g} %, "
+        f"☆ may equal the best; ↓ lower is better; {notes}: notes"
     )
     return "; ".join(filter(None, (told, slices_words(report)))) + "."
 
