@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import psycopg
 import pytest
 from tests.made import campaign, trial
 from tests.postgresql import Cluster
 from tests.store.sql import sql
 
-from fslab.errors import StoreError
-from fslab.store import database, schema
+from fslab.errors import StoreError, StoreLostError
+from fslab.store import database, database_errors, schema
 from fslab.store.store import Store
 
 
@@ -128,6 +129,33 @@ def test_reader_is_not_disturbed_by_a_writer(store: Store, url: str) -> None:
     store.create_campaign(campaign("c1"))
     with Store.open(url) as other, store._writing():
         assert other.campaign().id == "c1"
+
+
+def test_neither_a_lock_nor_a_statement_without_an_end_is_waited_for(
+    cluster: Cluster, current: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each machine of a fleet can lock rows, and the owner of a database can make a view of a table."""
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(database_errors, "STATEMENT_LIMIT_S", 0.4)
+    name = cluster.database(like=current)
+    with (
+        Store.open(cluster.url_of(name)) as store,
+        psycopg.connect(host=str(cluster.directory), user="fslab", dbname=name) as other,
+    ):
+        store.create_campaign(campaign())
+        other.execute("SELECT FROM campaigns FOR UPDATE")
+        with pytest.raises(StoreLostError, match="lock timeout") as locked:
+            store.note_campaign(campaign().id, "mine")
+        assert "another process has locked the store" in (locked.value.hint or "")
+        other.execute("ALTER TABLE campaigns RENAME TO known")
+        other.execute("CREATE VIEW campaigns AS SELECT known.* FROM known, pg_sleep(60)")
+        other.commit()
+        with pytest.raises(StoreError, match="statement timeout") as endless:
+            store.has(campaign().id)
+        assert "reading ends after 0.4 s" in (endless.value.hint or "")
+        assert not isinstance(endless.value, StoreLostError), "it would be tried again"
+        with store._writing() as connection:
+            connection.exec_driver_sql("SELECT pg_sleep(0.6)")  # what is written may take long
 
 
 @pytest.mark.parametrize("other", ["0004", "9999"])

@@ -125,6 +125,7 @@ def _configure(engine: Engine, reading: readonly.Connector | None) -> None:
         event.listen(engine, "before_cursor_execute", _begin_statement)
     elif engine.url.drivername == "postgresql+psycopg":
         event.listen(engine, "connect", _configure_postgresql)
+        event.listen(engine, "begin", _begin_postgresql)
     if isinstance(reading, readonly.CopyConnector):
         event.listen(engine, "engine_disposed", reading.close)
 
@@ -239,20 +240,30 @@ def _configure_postgresql(connection: Any, _record: object) -> None:
     """Override settings of the server that fslab cannot work with.
 
     ``synchronous_commit = off`` could lose a confirmed trial; a stored trial must be on disk. Other settings make the
-    server return dates that the driver cannot read, or numbers with too few digits.
+    server return dates that the driver cannot read, or numbers with too few digits. The limits are those of SQLite: a
+    machine of a fleet can lock rows, and whoever owns the database can have tables without an end.
     """
     from fslab.store import instants  # noqa: PLC0415 - the driver is optional
 
     instants.register(connection)
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT set_config('DateStyle', 'ISO', false), set_config('extra_float_digits', '1', false)"
+            "SELECT set_config('DateStyle', 'ISO', false), set_config('extra_float_digits', '1', false), "
+            "set_config('lock_timeout', %s, false), set_config('statement_timeout', %s, false)",
+            tuple(
+                f"{limit_s * 1000:.0f}ms" for limit_s in (BUSY_TIMEOUT_S, database_errors.STATEMENT_LIMIT_S)
+            ),
         )
         cursor.execute(
             "SELECT set_config('synchronous_commit', 'on', false) "
             "WHERE current_setting('synchronous_commit') = 'off'"
         )
     connection.commit()
+
+
+def _begin_postgresql(connection: Connection) -> None:
+    if connection.get_execution_options().get(WRITING):
+        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
 
 
 def _check_encoding(engine: Engine, place: str) -> None:

@@ -68,12 +68,16 @@ def _passes(error: DBAPIError) -> bool:
 
 
 def _hint(said: str) -> str | None:
+    locked = "another process has locked the store for too long: end it, or try again later"
+    endless = f"reading ends after {STATEMENT_LIMIT_S:g} s: if others could write this store, do not use it"
     hints = {
         "disk is full": "free space on the disk of the store",
         "not a database": "this file is not an fslab store; give another path with --store",
-        "locked": "another process has locked the store for too long: end it, or try again later",
+        "locked": locked,
+        "lock timeout": locked,
         "readonly": "its owner is another user, or it is read-only: run fslab as its owner, or copy it elsewhere",
-        "interrupted": f"reading ends after {STATEMENT_LIMIT_S:g} s: if others could write this store, do not use it",
+        "interrupted": endless,
+        "statement timeout": endless,
         "permission denied": "the owner of the database gives rights: fslab store grant",
         "unable to open": "this user cannot open the store or its directory: change permissions, or use --store",
     }
@@ -82,5 +86,7 @@ def _hint(said: str) -> str | None:
 
 _DENIED = "42501"  # PostgreSQL's insufficient_privilege
 
-# Errors that a retry does not solve, but that SQLite also reports as OperationalError.
-_LASTING = ("readonly", "no such", "not a database", "has no column", "syntax error", "interrupted")
+# Errors that a retry does not solve, but that are also reported as OperationalError.
+_LASTING = (
+    "readonly", "no such", "not a database", "has no column", "syntax error", "interrupted", "statement timeout",
+)  # fmt: skip
