@@ -154,7 +154,7 @@ def test_facts_of_disks_share_a_row_and_counters_have_none() -> None:
         for trial in compared.trials(compared.cell(), compared.around(1))
     ]
     ((title, facts),) = method._devices(records)
-    assert title == "Device under memory"
+    assert title == "Device under ram (size=1g)"
     assert dict(method._described(facts)) == {
         "size": "1 GiB",
         "virtual disks: profile": "hdd-7200",

@@ -299,7 +299,7 @@ def test_stacks_with_one_name_are_told_apart() -> None:
     same = [stack("ext4", name="s"), stack("ext4", name="s", medium=disk), stack("ext4", name="s", **striped)]
     assert stack_lines(same) == [
         ("s", "single", "on ram"),
-        ("s", "single", "on loop size=1g"),
+        ("s", "single", "on loop (size=1g)"),
         ("s", "lvm-stripe disks=2", "on ram"),
     ]
     assert stack_lines([stack("ext4", name="s"), stack("xfs", name="s")]) == [("s", "ext4"), ("s", "xfs")]

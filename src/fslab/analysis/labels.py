@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from fslab.cell import Cell, StackSpec, shown
+from fslab.cell import Cell, MediumSpec, StackSpec, shown
 
 
 def stack_lines(stacks: Sequence[StackSpec]) -> list[tuple[str, ...]]:
@@ -28,7 +28,7 @@ def _told_apart(stack: StackSpec, stacks: Sequence[StackSpec]) -> list[str]:
         lambda one: f"geometry {one.geometry}",
         lambda one: settings_of(one) or "plain",
         _layout,
-        lambda one: " ".join(("on", one.medium.type, *_settings(one.medium.options))),
+        lambda one: f"on {medium_label(one.medium)}",
     ]
     return [trait(stack) for trait in traits if len({trait(other) for other in alike}) > 1]
 
@@ -36,6 +36,12 @@ def _told_apart(stack: StackSpec, stacks: Sequence[StackSpec]) -> list[str]:
 def settings_of(stack: StackSpec) -> str:
     """Return what a stack sets beside its options, as ``fill=80% io_scheduler=none``."""
     return " ".join(_settings(stack.settings))
+
+
+def medium_label(medium: MediumSpec) -> str:
+    """Return a medium's type and what the study sets, such as ``ram (size=1g)``."""
+    options = _settings(medium.options)
+    return f"{medium.type} ({', '.join(options)})" if options else medium.type
 
 
 def _layout(stack: StackSpec) -> str:

@@ -274,11 +274,4 @@ def _guests(trials: Sequence[TrialRecord]) -> tuple[GuestSummary, ...]:
 
 def _media(cells: Sequence[Cell]) -> tuple[str, ...]:
     """Return each medium once, such as ``ram (size=1g)``."""
-    media = {cell.stack.medium.name: cell.stack.medium for cell in cells}.values()
-    described = (
-        f"{medium.type} ({', '.join(f'{name}={value}' for name, value in medium.options.items())})"
-        if medium.options
-        else medium.type
-        for medium in media
-    )
-    return tuple(dict.fromkeys(described))
+    return tuple(dict.fromkeys(labels.medium_label(cell.stack.medium) for cell in cells))

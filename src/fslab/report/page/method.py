@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fslab.analysis.labels import medium_label
 from fslab.analysis.usable_trials import is_usable
 from fslab.machine.differences import MEASURED_ON_DEVICES, without
 from fslab.names import shown
@@ -67,7 +68,7 @@ def _devices(trials: Sequence[TrialRecord]) -> Iterator[tuple[str, Mapping[str, 
     for trial in trials:
         if trial.provenance.device:
             facts = without(trial.provenance.device, MEASURED_ON_DEVICES)
-            shown.setdefault(trial.cell.stack.medium.name, facts)
+            shown.setdefault(medium_label(trial.cell.stack.medium), facts)
     for name, facts in list(shown.items())[:8]:
         yield f"Device under {name}", facts
 
