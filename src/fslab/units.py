@@ -63,6 +63,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
 
+def metric_text(name: str) -> str:
+    """Return the name of a metric for readers: ``read clat p99.9`` of ``read_clat_p99_9``."""
+    return re.sub(r"(p\d+)_(?=\d)", r"\1.", name).replace("_", " ")
+
+
 def listed(names: Sequence[str]) -> str:
     """Return ``a``, ``a and b`` or ``a, b and c``."""
     return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)

@@ -131,8 +131,7 @@ fsync mean ↓         ± 2.0 %       ± 2.0 %       failed ²
 rand-write-4k: xfs 1.93 × ext4 (1.87–1.99), 1.93 × btrfs (1.87–1.98)
   ranked: 1. xfs · 2.= btrfs, ext4
 commit, write iops: ext4 2.00 × xfs (1.94–2.06); btrfs: no usable trial
-commit, fsync mean, lower is better: xfs 2.00 × ext4 (1.94–2.06); btrfs: no
-  usable trial
+commit, fsync mean ↓: xfs 2.00 × ext4 (1.94–2.06); btrfs: no usable trial
 ★ better than all others at 95 % · median of 5 trials ± half their range · ↓
   lower is better · × with 95 % CI
 
@@ -145,6 +144,15 @@ kernel 6.18.44 · 2 × Xeon 1234 · 24 GiB memory · on ram (size=1g)
 campaign 20261120-k3f · 2026-11-20 21:49 UTC · 30 trials: 25 usable, 5 of them
   with warnings, 5 failed"""
     )
+
+
+def test_metrics_with_the_same_result_share_a_line() -> None:
+    planned = cells((EXT4, XFS), SYNCED)
+    trials = [each for cell in planned for each in five(cell, {IOPS: 1000, LATENCY: 4e5})[:2]]
+    words = shown(report(planned, trials)).splitlines()
+    assert [line for line in words if line.startswith("commit, ")] == [
+        "commit, write iops, fsync mean ↓: too few trials to compare ext4 with xfs (2"
+    ]
 
 
 def test_notes_in_full_tell_what_they_rest_on_each_place_and_what_to_do() -> None:

@@ -20,6 +20,7 @@ from fslab.units import (
     format_size,
     format_value,
     in_one_scale,
+    metric_text,
     parse_duration,
     parse_size,
 )
@@ -216,3 +217,15 @@ def test_the_first_names_and_how_many_there_are_besides() -> None:
     assert first_of(["a", "b"], 2) == "a, b"
     assert first_of(["a", "b", "c", "d", "e"], 2) == "a, b and 3 more"
     assert first_of(["a, b", "c", "d"], 2, ";") == "a, b; c; and 1 more"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("read_clat_p99_9", "read clat p99.9"),
+        ("r_read_clat_p99", "r read clat p99"),
+        ("p50_1_p9", "p50.1 p9"),
+    ],
+)
+def test_the_names_of_metrics_as_people_read_them(name: str, text: str) -> None:
+    assert metric_text(name) == text

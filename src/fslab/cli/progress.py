@@ -12,7 +12,7 @@ from fslab import Observer
 from fslab.api.machine_noise import LoopRates
 from fslab.api.results import headline_of
 from fslab.trial_record import Status, TrialRecord
-from fslab.units import Unit, counted, format_duration, format_value, ratio_text
+from fslab.units import Unit, counted, format_duration, format_value, metric_text, ratio_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,7 +47,7 @@ def look_lines(look: InterimResult) -> Iterator[str]:
         more = f", about {counted(question.further, 'more trial')}" if question.further else ""
         wanted = f", claimed: {question.bound}" if question.bound else ""
         said = " ".join(part for part in (question.a, told, question.b) if part)
-        metric = "" if question.first else " " + question.metric.replace("_", " ")
+        metric = "" if question.first else " " + metric_text(question.metric)
         yield f"    open: {question.workload}{metric}, {said}{wanted}{more}"
     if len(look.open) > OPEN_SHOWN:
         yield f"    and {len(look.open) - OPEN_SHOWN} more"

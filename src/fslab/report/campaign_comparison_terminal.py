@@ -19,7 +19,7 @@ from fslab.answers.model import INDEPENDENCE_LEAST, UNPAIRED, Verdict
 from fslab.machine.differences import Difference
 from fslab.report.row_words import is_far, of_differences
 from fslab.report.terminal_width import wrapped
-from fslab.units import Direction, Unit, counted, first_of, format_value, ratio_text
+from fslab.units import Direction, Unit, counted, first_of, format_value, metric_text, ratio_text
 
 MOST_NAMED = 3
 VERDICT = 20  # least width of the column of verdicts, where they fold
@@ -141,7 +141,7 @@ def _differences(all_of_them: Iterable[Difference], width: int) -> Iterator[Text
 def _heading(line: ComparisonLine, *, cached: bool) -> str:
     arrow = " ↓" if line.better is Direction.LOWER else ""
     cache = f" ({line.cache})" if cached else ""
-    return f"{line.workload}{cache}, {line.metric.replace('_', ' ')}{arrow}"
+    return f"{line.workload}{cache}, {metric_text(line.metric)}{arrow}"
 
 
 def _sample(sample: SampleSummary, unit: Unit, *, spread: bool) -> str:
@@ -189,7 +189,7 @@ def _remarks(lines: Sequence[ComparisonLine]) -> Iterator[str]:
 
 
 def _place(line: ComparisonLine) -> str:
-    return f"{line.workload} on {line.stack}, {line.metric.replace('_', ' ')}"
+    return f"{line.workload} on {line.stack}, {metric_text(line.metric)}"
 
 
 def _legend(found: CampaignComparison) -> str:

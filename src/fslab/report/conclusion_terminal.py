@@ -24,7 +24,16 @@ from fslab.report.row_words import (
 )
 from fslab.report.terminal_width import NARROWEST, joined, lines_of, with_hint, wrapped
 from fslab.store.campaign import CampaignStatus
-from fslab.units import Direction, Unit, first_of, format_duration, format_size, format_value, ratio_text
+from fslab.units import (
+    Direction,
+    Unit,
+    first_of,
+    format_duration,
+    format_size,
+    format_value,
+    metric_text,
+    ratio_text,
+)
 
 SCREEN = 22  # lines; a usual terminal has 24, of which the prompt and what was said before take two
 WIDEST = 110
@@ -195,7 +204,7 @@ def _factor(one: Standing) -> str:
 
 def _name(one: Standing, among: Sequence[Standing]) -> str:
     alone = sum(other.workload == one.workload for other in among) == 1
-    return one.workload if alone else f"{one.workload} {one.metric.replace('_', ' ')}"
+    return one.workload if alone else f"{one.workload} {metric_text(one.metric)}"
 
 
 def _label(one: Standing, among: Sequence[Standing]) -> str:
@@ -205,7 +214,7 @@ def _label(one: Standing, among: Sequence[Standing]) -> str:
     """
     own = [other for other in among if other.workload == one.workload]
     first, *others = own
-    metric = one.metric.replace("_", " ")
+    metric = metric_text(one.metric)
     if one is not first:
         return f"  {metric}"
     unclear = one.unit is Unit.COUNT or any(other.unit is one.unit for other in others)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fslab.analysis.history_model import History
+from fslab.units import metric_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,7 +27,7 @@ def changes(histories: Sequence[History]) -> list[ShownChange]:
     found = [
         ShownChange(
             machine=history.machine or "this machine",
-            figure=f"{series.workload} on {series.stack}, {series.metric.replace('_', ' ')}",
+            figure=f"{series.workload} on {series.stack}, {metric_text(series.metric)}",
             before=change.before,
             since=change.since,
             words=change.words,

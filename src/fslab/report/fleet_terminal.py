@@ -9,7 +9,7 @@ from rich.text import Text
 from fslab.analysis.fleet_model import FactSplit, Fleet, FleetRow, FleetVerdict
 from fslab.answers.model import Interval
 from fslab.report.terminal_width import wrapped
-from fslab.units import Direction, counted, listed, ratio_text
+from fslab.units import Direction, counted, listed, metric_text, ratio_text
 
 NAMED = 6  # machines named in the first line; if there are more, only their number
 STYLE = {FleetVerdict.EVERYWHERE: "bold", FleetVerdict.UNDECIDED: "dim"}
@@ -27,7 +27,7 @@ def parts(found: Fleet, width: int, *, each: bool) -> Iterator[RenderableType]:
     yield wrapped(f"{found.study} on {counted(len(names), 'machine')}{told}", width, style="bold")
     headings: dict[str, list[FleetRow]] = {}
     for row in found.rows:
-        headings.setdefault(f"{row.workload}, {row.metric.replace('_', ' ')}", []).append(row)
+        headings.setdefault(f"{row.workload}, {metric_text(row.metric)}", []).append(row)
     for heading, rows in headings.items():
         yield Text("")
         yield wrapped(heading, width, style="bold")

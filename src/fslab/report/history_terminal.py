@@ -8,7 +8,7 @@ from rich.text import Text
 
 from fslab.analysis.history_model import History, HistoryPoint, HistorySeries, LevelChange
 from fslab.report.terminal_width import wrapped
-from fslab.units import Direction, counted, format_value
+from fslab.units import Direction, counted, format_value, metric_text
 
 BARS = "▁▂▃▄▅▆▇█"
 LISTED = 3  # series; up to this number, each campaign has a line, otherwise there is only a curve
@@ -44,7 +44,7 @@ def curve(values: Sequence[float]) -> str:
 
 def _series(series: HistorySeries, enough: int, *, listed: bool, width: int) -> Iterator[RenderableType]:
     arrow = " ↓" if series.better is Direction.LOWER else ""
-    name = f"{series.workload} on {series.stack} ({series.cache}), {series.metric.replace('_', ' ')}{arrow}"
+    name = f"{series.workload} on {series.stack} ({series.cache}), {metric_text(series.metric)}{arrow}"
     yield wrapped(name, width, style="bold")
     if listed:
         yield _points(series)

@@ -11,7 +11,7 @@ from fslab.answers.verdict_words import percent
 from fslab.report.model import Report, Row, Summary
 from fslab.report.row_words import kernels_words, slices_words
 from fslab.report.table_fields import SIGN, absence
-from fslab.units import Direction, counted, format_value, in_one_scale
+from fslab.units import Direction, counted, format_value, in_one_scale, metric_text
 
 _TEX: dict[str, str | int | None] = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -210,7 +210,7 @@ def _tex_notes(report: Report) -> Iterator[str]:
 
 def _name(row: Row, unit: str = "") -> str:
     arrow = " ↓" if row.better is Direction.LOWER else ""
-    return f"{row.workload}, {row.metric.replace('_', ' ')}{unit}{arrow}"
+    return f"{row.workload}, {metric_text(row.metric)}{unit}{arrow}"
 
 
 def _values(row: Row) -> list[str]:

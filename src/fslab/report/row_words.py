@@ -19,7 +19,7 @@ from fslab.answers.verdict_words import (
     within_words,
 )
 from fslab.report.model import Counts, Report
-from fslab.units import Direction, Unit, counted, format_value, listed, ratio_text
+from fslab.units import Direction, Unit, counted, format_value, listed, metric_text, ratio_text
 
 MANY = 4
 
@@ -227,7 +227,7 @@ def ranking_words(ranking: Sequence[Rank]) -> str:
 def line(one: Standing, among: Sequence[Standing]) -> str:
     """Return ``random: xfs, 2,000 IOPS, 2.00 × ext4 (1.87–2.12)``, with the metric if the workload has several."""
     alone = sum(other.workload == one.workload for other in among) == 1
-    name = one.workload if alone else f"{one.workload} ({one.metric.replace('_', ' ')})"
+    name = one.workload if alone else f"{one.workload} ({metric_text(one.metric)})"
     told = [", ".join(one.labels), format_value(one.value, one.unit), margin(one)]
     return f"{name}: {', '.join(filter(None, told))}"
 

@@ -7,7 +7,7 @@ from rich.text import Text
 from fslab.analysis.table_rows import Mark
 from fslab.answers.verdict_words import percent
 from fslab.report.model import Row, Summary
-from fslab.units import Direction, Unit, counted, format_value
+from fslab.units import Direction, Unit, counted, format_value, metric_text
 
 SIGN = {Mark.BEST: "★", Mark.MAYBE_BEST: "☆", Mark.NONE: " "}
 STYLE = {Mark.BEST: "bold green", Mark.MAYBE_BEST: "green", Mark.NONE: ""}
@@ -47,16 +47,10 @@ def three_fields(row: Row, summary: Summary) -> tuple[Text, Text, Text]:
 
 def metric_label(row: Row) -> str:
     """Return a label such as ``write iops``, ``create rate, files/s``, or ``fsync mean ↓`` if lower is better."""
-    name = row.metric.replace("_", " ")
+    name = metric_text(row.metric)
     if row.unit in COUNTED:
         name += f", {row.unit.value}"
     return f"{name} ↓" if row.better is Direction.LOWER else name
-
-
-def metric_in_words(row: Row) -> str:
-    """Return a name such as ``write iops`` or ``fsync mean, lower is better``."""
-    name = row.metric.replace("_", " ")
-    return f"{name}, lower is better" if row.better is Direction.LOWER else name
 
 
 def superscripts(numbers: Sequence[int]) -> str:

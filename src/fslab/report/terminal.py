@@ -74,12 +74,17 @@ def _tables(report: Report, console: Console, width: int) -> Iterator[Renderable
 
 
 def _words(rows: Sequence[Row], width: int) -> Iterator[RenderableType]:
+    """Yield the results in words. Metrics of a workload with the same words share a line, in the place of the first."""
+    alike: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
-        alone = sum(other.workload == row.workload for other in rows) == 1
-        name = row.workload if alone else f"{row.workload}, {table_fields.metric_in_words(row)}"
-        yield wrapped(f"{name}: {row.words}", width)
-        if len(row.ranking) > 1 and any(len(place.stacks) > 1 for place in row.ranking):
-            yield wrapped(f"  ranked: {ranking_words(row.ranking)}", width)
+        alike.setdefault((row.workload, row.words, row.ranking), []).append(row)
+    for first, *others in alike.values():
+        alone = sum(other.workload == first.workload for other in rows) == 1
+        metrics = ", ".join(table_fields.metric_label(row) for row in (first, *others))
+        name = first.workload if alone else f"{first.workload}, {metrics}"
+        yield wrapped(f"{name}: {first.words}", width)
+        if len(first.ranking) > 1 and any(len(place.stacks) > 1 for place in first.ranking):
+            yield wrapped(f"  ranked: {ranking_words(first.ranking)}", width)
 
 
 def _unfinished(report: Report) -> str:

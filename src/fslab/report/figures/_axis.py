@@ -6,7 +6,7 @@ from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
-from fslab.units import Direction, Unit
+from fslab.units import Direction, Unit, metric_text
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
@@ -54,7 +54,7 @@ def value_axis(unit: Unit, **more: Any) -> dict[str, Any]:
 
 def title_of(metric: str, unit: Unit, better: Direction) -> str:
     """Return a title such as ``write iops``, ``create rate, files/s`` or ``fsync mean (lower is better)``."""
-    name = metric.replace("_", " ")
+    name = metric_text(metric)
     if (
         unit in {Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND, Unit.IOPS}
         and unit.value.lower() not in name

@@ -8,7 +8,7 @@ from typing import Any
 from fslab.report.figures import Figure, _axis
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Row
-from fslab.units import Unit
+from fslab.units import Unit, metric_text
 
 # The 100th percentile (the maximum) would be at infinity on an axis of nines.
 _LABELS = "datum.value < 0.31 ? '50 %' : format(100 - 100 * pow(10, -datum.value), '.6~r') + ' %'"
@@ -62,7 +62,7 @@ def points_figure(
     drawn = sum(each["low"] is not None for each in medians)
     return Figure(
         id=key,
-        title=f"{row.workload}, {row.metric.replace('_', ' ')}: every trial",
+        title=f"{row.workload}, {metric_text(row.metric)}: every trial",
         caption=_caption(points),
         alt=f"{row.workload}, {title}. {row.words}",
         spec=spec,
@@ -132,7 +132,7 @@ def _kinds() -> dict[str, Any]:
 
 
 def _tooltip(row: Row) -> list[dict[str, Any]]:
-    title = f"{row.metric.replace('_', ' ')} ({row.unit.value})"
+    title = f"{metric_text(row.metric)} ({row.unit.value})"
     return [
         _axis.name("stack", title="stack"),
         _axis.quantity("trial", "trial"),

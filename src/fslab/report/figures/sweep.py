@@ -7,7 +7,7 @@ from typing import Any
 from fslab.report.figures import Figure, _axis
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Row, Summary
-from fslab.units import Unit, format_value
+from fslab.units import Unit, format_value, metric_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +50,7 @@ def curve_figure(
     drawn = sum(each["low"] is not None for each in data)
     return Figure(
         id=key,
-        title=f"{name}: {row.metric.replace('_', ' ')} by {parameter}",
+        title=f"{name}: {metric_text(row.metric)} by {parameter}",
         spec=spec,
         caption=f"Median and interval at each value of {parameter}.",
         alt=f"{title} of {name} over {parameter} from {places[0][1]} to {places[-1][1]}, a curve for each of "
@@ -123,7 +123,7 @@ def surface_figure(
     )  # fmt: skip
     return Figure(
         id=key,
-        title=f"{name}: {row.metric.replace('_', ' ')} by {parameters[0]} and {parameters[1]}",
+        title=f"{name}: {metric_text(row.metric)} by {parameters[0]} and {parameters[1]}",
         spec=spec,
         caption="Medians; all panels share one scale of colours.",
         alt=f"{title} of {name} over {parameters[0]} ({across[0]} to {across[-1]}) and {parameters[1]} ({up[-1]} to "

@@ -10,7 +10,7 @@ from fslab.report.figures import Figure
 from fslab.report.figures.ratios import ForestRatio, forest_figure
 from fslab.report.page.assemble import CampaignSource
 from fslab.report.page.model import PageCell, PageComparison, PageTable
-from fslab.units import Direction, format_value, ratio_text
+from fslab.units import Direction, format_value, metric_text, ratio_text
 
 MOST = 60  # maximum number of lines in one figure
 
@@ -44,7 +44,7 @@ def _side(name: str, kernels: tuple[str, ...]) -> str:
 
 
 def _name(line: ComparisonLine) -> str:
-    return f"{line.workload}, {line.stack}, {line.metric.replace('_', ' ')}"
+    return f"{line.workload}, {line.stack}, {metric_text(line.metric)}"
 
 
 def _figures(found: CampaignComparison, key: str) -> Iterator[Figure]:

@@ -8,7 +8,7 @@ from fslab.report.model import Report, Row, Summary
 from fslab.report.page.model import HeatRow, HeatTile
 from fslab.report.row_words import margin
 from fslab.report.table_fields import absence
-from fslab.units import Direction, format_value
+from fslab.units import Direction, format_value, metric_text
 
 MOST_NAMED = 3
 _UNDECIDED = {StandingCertainty.OPEN: "needs more trials", StandingCertainty.COUNTED: "no difference shown"}
@@ -45,7 +45,7 @@ def _row(row: Row, standing: Standing | None, report: Report, anchor: str) -> He
     return HeatRow(
         workload=row.workload,
         anchor=anchor,
-        metric=row.metric.replace("_", " "),
+        metric=metric_text(row.metric),
         lower=row.better is Direction.LOWER,
         tiles=tiles,
         take=_recommended(chosen, standing),

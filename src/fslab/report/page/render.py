@@ -32,7 +32,7 @@ from fslab.report.page.model import HeatRow, Page, Part
 from fslab.report.page.packing import packed
 from fslab.store.campaign import Campaign
 from fslab.store.fleet_values import AssignmentSummary, FleetSchedule, MemberMachine
-from fslab.units import format_duration
+from fslab.units import format_duration, metric_text
 
 MOST_HEATS = 4  # maximum number of tables of a heat map, one per set of stacks
 HEAT_ROWS = 60  # rows of the heat map that are visible at first
@@ -176,6 +176,7 @@ def _environment() -> Environment:
     environment.filters["compact"] = lambda value: f"{value:.4g}"
     environment.filters["breaks"] = _breaks
     environment.filters["duration"] = format_duration
+    environment.filters["metric"] = metric_text
     environment.filters["minute"] = lambda moment: f"{moment:%Y-%m-%d %H:%M}"
     environment.filters["command_line"] = shlex.join
     environment.filters["study_id"] = study_id

@@ -13,7 +13,7 @@ from fslab.report.model import Report, Row, StackColumn, Summary
 from fslab.report.page import heat, observed
 from fslab.report.page.model import PageCell, PageTable, Recipe, Section
 from fslab.report.page.packing import Packer
-from fslab.units import Direction, Unit, format_value
+from fslab.units import Direction, Unit, format_value, metric_text
 
 # Kernel counter → heading of its row. A page shows the counters whose values are known.
 COUNTED = {
@@ -78,7 +78,7 @@ class SectionBuilder:
             "usable trials",
         ]
         return PageTable(
-            caption=f"{row.metric.replace('_', ' ')}{', lower is better' * (row.better is Direction.LOWER)}",
+            caption=f"{metric_text(row.metric)}{', lower is better' * (row.better is Direction.LOWER)}",
             columns=tuple(columns),
             rows=tuple(
                 (stack.label, self._fields(row, summary, best, rank.get(stack.label)))
@@ -176,7 +176,7 @@ class SectionBuilder:
             fields = tuple(
                 PageCell(text=format_value(value, unit), sort=value, unit=unit.value) for value in middle
             )
-            rows.append((titles.get(name, name.replace("_", " ")), fields))
+            rows.append((titles.get(name, metric_text(name)), fields))
         caption = (
             "Kernel counters during the run (medians)"
             if titles
