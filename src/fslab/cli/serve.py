@@ -9,7 +9,7 @@ from fslab.errors import InterruptedBySignal, UsageError
 
 EPILOG = """\b
 Examples:
-  fslab serve                                  http://127.0.0.1:8765/, for this machine only
+  fslab serve                                  http://127.0.0.1:8765/, for all users of this machine
   fslab serve --host 0.0.0.0                   for others too, with a token that it prints
 """
 
@@ -24,9 +24,9 @@ def serve(
     """Show the campaigns of the store in a browser: the same pages as fslab report, updated while
     a campaign runs.
 
-    The server is read-only. It listens on this machine only, unless --host gives another address: then the printed
-    URL contains a token, and requests without it are rejected. Connections are not encrypted: use a proxy with TLS,
-    or ssh -L.
+    The server is read-only. It listens on this machine only, where all users can read the pages, unless --host gives
+    another address: then the printed URL contains a token, and requests without it are rejected. Connections are not
+    encrypted: use a proxy with TLS, or ssh -L.
 
     Stop it with Ctrl-C.
 
