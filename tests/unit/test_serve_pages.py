@@ -8,9 +8,10 @@ import os
 import socket
 from collections.abc import Coroutine, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from html import escape
 from pathlib import Path
-from threading import Event
+from threading import Barrier, BrokenBarrierError, Event
 from typing import Any, TypeVar
 
 import pytest
@@ -221,6 +222,24 @@ def test_a_page_that_takes_long_keeps_no_other_waiting(
 
     assert {body(each) for each in ended(read())} == {page_at(served, "c1")}
     assert sorted(made) == ["c1", "c2"]
+
+
+def test_few_stores_are_open_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixty requests made fifty copies of a store that others can write to, and each may take half of the space."""
+    served, together = stored(tmp_path), Barrier(serving.MOST_OPEN + 1)
+
+    def meeting(_store: Store) -> list[Campaign]:
+        with suppress(BrokenBarrierError):
+            together.wait(0.5)
+            met.append(True)
+        return []
+
+    met: list[bool] = []
+    monkeypatch.setattr(serving, "list_campaigns", meeting)
+    with ThreadPoolExecutor(2 * serving.MOST_OPEN) as pool:
+        found = [pool.submit(served.listing, asked()) for _ in range(2 * serving.MOST_OPEN)]
+        assert {each.result().status_code for each in found} == {200}
+    assert not met
 
 
 def test_a_page_of_too_many_figures_is_brief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
+from threading import BoundedSemaphore
 from typing import Any
 
 from anyio import CapacityLimiter, sleep
@@ -39,6 +41,8 @@ from fslab.units import counted
 KEPT = 8  # pages that are cached while their campaigns do not change
 
 MOST_MADE = 3  # pages that are made at once; each may take a quarter of the memory for output of tools
+
+MOST_OPEN = 8  # stores: of one that others can write to, each is a copy
 
 MOST_COMPARED = 6
 
@@ -78,16 +82,23 @@ class Pages:
     making: dict[tuple[str, ...], asyncio.Task[str]] = field(default_factory=dict)
     at_once: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(MOST_MADE))
     summing: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(1))
+    opening: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(MOST_OPEN))
+
+    @contextmanager
+    def _store(self) -> Iterator[Store]:
+        """Open the store, when few others have it open. Not in the thread of the event loop."""
+        with self.opening, Store.open(self.url, create=False) as store:
+            yield store
 
     def listing(self, _request: Request) -> Response:
         """Return the list of all campaigns, newest first."""
-        with Store.open(self.url, create=False) as store:
+        with self._store() as store:
             rows = list_campaigns(store)[::-1]
             return HTMLResponse(render.listing(rows, str(store.path), fleet=store.is_shared))
 
     def fleet(self, _request: Request) -> Response:
         """Return the page of the fleet that shares this store."""
-        with Store.open(self.url, create=False) as store:
+        with self._store() as store:
             return HTMLResponse(fleet_page(FleetStore(store)))
 
     async def changes(self, request: Request) -> Response:
@@ -96,7 +107,7 @@ class Pages:
         return HTMLResponse(await run_sync(self._changes, study, limiter=self.summing))
 
     def _changes(self, study: str | None) -> str:
-        with Store.open(self.url, create=False) as store:
+        with self._store() as store:
             found = comparisons.histories_of_machines(store, study)
         name = found[0].study if found else str(study)
         return render.changes(name, summary(found), changes(found))
@@ -122,7 +133,7 @@ class Pages:
         return StreamingResponse(events(lambda: self._state(campaign)), media_type="text/event-stream")
 
     def _state(self, name: str) -> CampaignProgress:
-        with Store.open(self.url, create=False) as store:
+        with self._store() as store:
             return state_of(as_it_is(store.campaign(name), store), store)
 
     async def _page(self, names: tuple[str, ...]) -> str:
@@ -140,7 +151,7 @@ class Pages:
         self, names: tuple[str, ...]
     ) -> tuple[tuple[Any, ...], list[Campaign], list[CampaignProgress]]:
         """Return the key of a page in ``made``, its campaigns and their progress."""
-        with Store.open(self.url, create=False) as store:
+        with self._store() as store:
             campaigns = sorted(
                 (as_it_is(store.campaign(name), store) for name in names), key=lambda each: each.created
             )
@@ -162,7 +173,7 @@ class Pages:
         return page
 
     def _html(self, campaigns: list[Campaign], live: render.LivePage) -> str:
-        with Store.open(self.url, create=False) as store:
+        with self._store() as store:
             return pages.html_of(pages.page_of(campaigns, store), live)
 
 

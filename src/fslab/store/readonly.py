@@ -18,6 +18,7 @@ import sqlite3
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from urllib.parse import quote
 
 from fslab.errors import UnsafeError
@@ -27,6 +28,7 @@ from fslab.system.temporary import TemporaryDirectory
 log = logging.getLogger("fslab.store")
 _ROOM_SHARE = 2  # a copy takes at most half of the free space
 _COPIES = 5  # attempts to copy a database that another process writes to
+_copying = Lock()  # each sees the space that the others have left
 Connector = Callable[[], sqlite3.Connection]
 
 
@@ -118,7 +120,7 @@ def _foreign(path: Path, why: str) -> CopyConnector:
 def _copy_at_rest(path: Path, target: Path) -> None:
     """Copy a regular file as it was at one moment. OSError if it changes each time, or needs much of the space."""
     descriptor = untrusted_files.open_regular(os.path.realpath(path))
-    with os.fdopen(descriptor, "rb"):
+    with os.fdopen(descriptor, "rb"), _copying:
         for _ in range(_COPIES):
             before = os.fstat(descriptor)
             _copy_data(descriptor, before.st_size, target)
