@@ -333,6 +333,20 @@ def refusals(spec: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
         return {"said": said, "left": left(found)}
 
 
+def unjoined(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, Any]:
+    """Try to build a stack whose disks cannot be joined. Return the error with its class, and what is left."""
+    wanted = StackSpec.model_validate(spec)
+    with site_with(workspace, parsed_stack(wanted).disks, size) as here:
+        found = list((here.attached or {}).values())
+        failure, said = "", ""
+        try:
+            with ExitStack() as undo:
+                stack.build(wanted, here, undo, slot="m", make=True)
+        except FslabError as error:
+            failure, said = error.failure.value, error.what
+        return {"failure": failure, "said": said, "left": left(found)}
+
+
 def exchange(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, Any]:
     """Before mkfs, remove the joined device, so that another one can take its number, or give its name another disk.
     Return what was said, and what was written to that disk."""
@@ -475,6 +489,7 @@ def main() -> None:
     functions: dict[str, Callable[..., object]] = {
         "between": between, "build": build, "keep": keep, "crash": crash, "dead": dead, "exchange": exchange,
         "halfway": halfway, "hold": hold, "killed": killed, "places": places, "pools": pools, "refusals": refusals,
+        "unjoined": unjoined,
     }  # fmt: skip
     results = [functions[function](**arguments, workspace=workspace) for arguments in json.loads(calls)]
     sys.stdout.write(json.dumps(results))

@@ -214,6 +214,22 @@ def test_a_disk_in_use_is_not_taken(layout: str, guests: TrialMachines) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("layout", "options", "size", "reason"),
+    [
+        ("luks", {"cipher": "aes-foo-plain64"}, "64m", "device-mapper: table: "),
+        ("md-raid0", {"disks": 2, "chunk": "64k"}, "1m", "too small"),
+    ],
+)
+def test_disks_that_cannot_be_joined_are_a_failure_of_the_layout(
+    layout: str, options: dict[str, Any], size: str, reason: str, guests: TrialMachines
+) -> None:
+    seen = inside(guests, "unjoined", spec=spec(layout, **options), size=size)
+    assert (seen["failure"], seen["left"]) == ("layout", [])
+    assert reason in seen["said"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["lvm-stripe", "luks"])
 def test_one_that_somebody_exchanges_is_not_formatted(layout: str, guests: TrialMachines) -> None:
     seen = inside(guests, "exchange", spec=spec(layout, **on_disks(layout, 2)), size="100m")
