@@ -218,7 +218,7 @@ def test_a_disk_in_use_is_not_taken(layout: str, guests: TrialMachines) -> None:
     ("layout", "options", "size", "reason"),
     [
         ("luks", {"cipher": "aes-foo-plain64"}, "64m", "device-mapper: table: "),
-        ("md-raid0", {"disks": 2, "chunk": "64k"}, "1m", "too small"),
+        ("md-raid0", {"disks": 2, "chunk": "64k"}, "1m", "mdadm: create aborted"),
     ],
 )
 def test_disks_that_cannot_be_joined_are_a_failure_of_the_layout(
