@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from fslab.api import crash
+from fslab.cli import crash as commands
 from fslab.crash import bounded_sequences, examine, kept_recordings
 from fslab.crash.judge import Positions
 from fslab.crash.recording import Recording
@@ -56,6 +57,11 @@ def keep(home: Path, tmp_path: Path) -> Callable[[int], str]:
         return identity
 
     return one
+
+
+def test_a_list_of_no_recordings_says_so(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    commands.listing()
+    assert capsys.readouterr() == ("", "no recording of a broken promise is stored\n")
 
 
 def test_only_recordings_go(keep: Callable[[int], str], home: Path, tmp_path: Path) -> None:

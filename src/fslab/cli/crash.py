@@ -83,7 +83,10 @@ def replay(name: str, *, output: Path | None = None, as_json: JsonOption = False
 @app.command("list", short_help="List the stored recordings.")
 def listing() -> None:
     """List the stored recordings of broken promises."""
-    for each in crash.crash_recordings():
+    found = crash.crash_recordings()
+    if not found:
+        say("no recording of a broken promise is stored", err=True)
+    for each in found:
         known = each["filesystem"] is not None
         text = f"{each['filesystem']}  runs: {each['runs']}, the first: {'; '.join(each['first'] or ())}"
         say(f"{each['id']}  {text if known else 'damaged'}")
