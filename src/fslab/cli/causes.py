@@ -32,39 +32,44 @@ def show(everything: Sequence[Evidence]) -> None:
         for statement in found:
             _show(statement)
         for why in explanations.withdrawn(seen):
-            screen.print(f"  trace not used: {why}", markup=False)
+            print_wrapped(f"  trace not used: {why}")
 
 
 def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
     """Print the mechanisms, those in which the stacks differ most first, each with its strongest explanation."""
     from fslab.api import explanations
 
-    screen = console()
     ranked = explanations.ranking(everything)
     if not ranked:
-        screen.print(f"no mechanism found in {counted(len(everything), 'cell')}", markup=False)
+        print_wrapped(f"no mechanism found in {counted(len(everything), 'cell')}")
         return
     for each in ranked[:SHOWN]:
-        screen.print(f"{each.mechanism}: {each.summary}", markup=False, style="bold")
+        print_wrapped(f"{each.mechanism}: {each.summary}", style="bold")
         more = len(each.cells) - 1
         also = f", and in {counted(more, 'other cell')}" if more else ""
         also += "; all stacks have it alike" if each.contrast < ALIKE * each.weight else ""
         strongest = each.strongest
-        screen.print(f"  {strongest.text}", markup=False)
+        print_wrapped(f"  {strongest.text}")
         about = f"{strongest.workload} on {strongest.stack}{also}"
-        screen.print(f"  {strongest.certainty}: {about}", markup=False, style="dim")
-        screen.print(f"  falsified if: {strongest.refuted_by}", markup=False, style="dim")
+        print_wrapped(f"  {strongest.certainty}: {about}", style="dim")
+        print_wrapped(f"  falsified if: {strongest.refuted_by}", style="dim")
     hidden = len(ranked) - SHOWN
     rest = f"{counted(hidden, 'more mechanism')}, " if hidden > 0 else ""
-    screen.print(f"{rest}every cell and counter: fslab explain {campaign} --all", markup=False)
-    screen.print(
-        "an observed mechanism need not be a cause; to show causes: --ablate", markup=False, style="dim"
-    )
+    print_wrapped(f"{rest}every cell and counter: fslab explain {campaign} --all")
+    print_wrapped("an observed mechanism need not be a cause; to show causes: --ablate", style="dim")
+
+
+def print_wrapped(text: str, style: str = "") -> None:
+    """Print a text whose lines after the first are indented as the first one."""
+    from fslab.report.terminal_width import wrapped
+
+    screen = console()
+    indent = len(text) - len(text.lstrip(" "))
+    screen.print(wrapped(text, screen.width, style=style, hang=indent), soft_wrap=True)
 
 
 def _show(statement: Explanation) -> None:
-    screen = console()
-    screen.print(f"  {statement.text} ({statement.certainty})", markup=False)
+    print_wrapped(f"  {statement.text} ({statement.certainty})")
     for figure in statement.figures:
-        screen.print(f"      {figure}", markup=False, style="dim")
-    screen.print(f"      falsified if: {statement.refuted_by}", markup=False, style="dim")
+        print_wrapped(f"      {figure}", style="dim")
+    print_wrapped(f"      falsified if: {statement.refuted_by}", style="dim")

@@ -191,13 +191,13 @@ def _print(campaign: Campaign, everything: list[Evidence], *, every: bool, as_js
 def _print_ablation(campaign: Campaign, store: Store, *, as_json: bool) -> None:
     """Print what the ablation of a campaign shows."""
     from fslab.api.ablation import read
+    from fslab.cli.causes import print_wrapped
     from fslab.explain.ablation import as_document, in_words
 
     ablation, found = read(campaign, store)
     if as_json:
         print_json(as_document(ablation, found))
         return
-    screen = console()
     lines = in_words(ablation, found) if found else ["too few usable trials: nothing can be attributed"]
     for line in lines:
-        screen.print(line, markup=False)
+        print_wrapped(line)

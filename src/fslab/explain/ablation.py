@@ -167,13 +167,13 @@ def _of_share(ablation: Ablation, found: Attribution, name: str, *, gap: bool) -
     if (share.nothing and alone.nothing is not False) or (slight and _is_negligible(alone, found.ratio)):
         verdict = "not the cause" if slight else "open: more trials are needed"
         what = _effect(share, ablation.slow, gap=False)
-        return f"{cause}: {verdict}; switching it off ({switch}) {what} by a factor of {_factor(share)}"
+        return f"{cause}: {verdict}; switching it off ({switch}) {what}"
     together = found.complete and len(found.shares) > 1
     how = "on average over all orders of switching off" if together else "alone"
-    alone_too = f"; alone by {_factor(alone)}" if how != "alone" else ""
+    alone_too = f"; alone by {_factor(_as_said(alone, share))}" if how != "alone" else ""
     both = f". {ablation.fast} has it, too" if name in ablation.common else ""
     what = _effect(share, ablation.slow, gap=gap and not both)
-    return f"Switching {cause} off ({switch}) {what} by a factor of {_factor(share)}, {how}{alone_too}{both}"
+    return f"Switching {cause} off ({switch}) {what}, {how}{alone_too}{both}"
 
 
 def _of_costs(ablation: Ablation, found: Attribution) -> Iterator[str]:
@@ -181,7 +181,7 @@ def _of_costs(ablation: Ablation, found: Attribution) -> Iterator[str]:
     for name, cost in found.costs.items():
         yield (
             f"Switching {REGISTRY.get(name).cause} off ({ablation.switches[name]}) "
-            f"{_effect(cost, ablation.slow, gap=False)} by a factor of {_factor(cost)}; that is another question, and "
+            f"{_effect(cost, ablation.slow, gap=False)}; that is another question, and "
             "no share of the difference"
         )
 
@@ -191,10 +191,17 @@ def _narrows(share: Share, ratio: Share) -> bool:
 
 
 def _effect(share: Share, slow: str, *, gap: bool) -> str:
-    """Return what switching off does: to the gap, or if there is none, to the stack itself."""
-    if gap:
-        return "narrows the gap" if share.factor >= 1 else "widens the gap"
-    return f"makes {slow} {'faster' if share.factor >= 1 else 'slower'}"
+    """Return what switching off does, and by which factor: to the gap, or if there is none, to the stack itself."""
+    way = ("narrows the gap", "widens the gap") if gap else (f"makes {slow} faster", f"makes {slow} slower")
+    return f"{way[share.factor < 1]} by a factor of {_factor(_as_said(share, share))}"
+
+
+def _as_said(share: Share, first: Share) -> Share:
+    """Return the factor by which something is slower, if ``first``, which decides the words, is below 1."""
+    if first.factor >= 1:
+        return share
+    low, high = (None if end is None else 1 / end for end in (share.high, share.low))
+    return share.model_copy(update={"factor": 1 / share.factor, "low": low, "high": high})
 
 
 def _is_negligible(share: Share, ratio: Share) -> bool:
