@@ -8,7 +8,7 @@ from playwright.sync_api import Locator
 from tests.browser import campaigns
 from tests.browser.conftest import SCREENSHOTS, Opened, Opener
 
-from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, Verdicts
+from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, OpenReason, Verdicts
 from fslab.explain.statement_model import Certainty, Explanation
 from fslab.report.page import assemble, render
 from fslab.report.page.compare import comparisons
@@ -79,6 +79,49 @@ def test_on_a_phone_tables_keep_to_their_box_and_verdicts_are_in_sight(
         assert box["x"] + box["width"] <= 400
     cut = "each => each.scrollWidth > innerWidth && getComputedStyle(each.closest('.scroll')).overflowX !== 'auto'"
     assert page.evaluate(f"[...document.querySelectorAll('table')].filter({cut}).length") == 0
+
+
+def test_on_a_phone_three_stacks_fit_beside_their_workloads(html: str, opened: Opener) -> None:
+    page = opened(html, width=400).page
+    box = page.locator(".scroll", has=page.locator("table.heat")).first
+    assert box.evaluate("each => each.scrollWidth - each.clientWidth") <= 1
+
+
+def test_a_long_verdict_leaves_room_for_what_decides_it(opened: Opener) -> None:
+    campaign, trials = campaigns.small()
+    answer = ClaimAnswer(
+        verdict=ClaimVerdict.OPEN, words="xfs / ext4 is 2.00 (1.90–2.10); " * 4, parts=1, more_s=163.0,
+        reason=OpenReason.INDEPENDENCE, tendency=ClaimVerdict.REPLICATED,
+    )  # fmt: skip
+    claim = EvaluatedClaim(id="1", says="xfs is better than ext4 " * 3, that=("xfs > ext4",), measured=answer)
+    verdicts = Verdicts(study=campaign.study_id, title=campaign.study_title, source=None, claims=(claim,))
+    source = assemble.CampaignSource(campaign=campaign, trials=trials, verdicts=verdicts)
+    page = opened(render.html(assemble.page([source])), width=768).page
+    verdict, decided = (page.locator(f"td[data-head='{head}']") for head in ("here", "decided by"))
+    assert "replicated only if trials are independent" in verdict.inner_text()
+    reason = decided.bounding_box()
+    assert reason is not None
+    assert reason["x"] + reason["width"] <= 768
+
+
+@pytest.mark.parametrize("names", ["html", "long_html"])
+def test_in_print_tables_fit_the_paper_and_nothing_waits_for_a_click(
+    names: str, opened: Opener, request: pytest.FixtureRequest
+) -> None:
+    """A4 with margins of 15 mm is 680 CSS pixels wide."""
+    page = opened(request.getfixturevalue(names), width=680).page
+    page.emulate_media(media="print")
+    shown = "[...document.querySelectorAll('table')].filter(each => each.checkVisibility())"
+    rights = page.evaluate(f"{shown}.map(each => each.getBoundingClientRect().right)")
+    assert len(rights) > 3
+    assert max(rights) <= 680
+    assert (
+        page.evaluate(
+            "[...document.querySelectorAll('summary')].filter(s => s.checkVisibility() && !s.parentElement.open)"
+        )
+        == []
+    )
+    assert page.evaluate("getComputedStyle(document.querySelector('th button'), '::after').content") == "none"
 
 
 def test_every_mark_is_drawn(page: Page, html: str, opened: Opener) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -65,6 +66,25 @@ def test_labels_that_differ_at_their_ends_are_not_cut_to_the_same_text(tmp_path:
             each.text for each in ET.parse(tmp_path / f"{name}.svg").iter("{http://www.w3.org/2000/svg}text")
         ]
         assert [label for label in labels if texts.count(label) != 1] == []
+
+
+def test_the_frame_of_a_tile_is_no_edge_of_its_neighbour(tmp_path: Path) -> None:
+    tiles = tuple(
+        HeatTile(stack=stack, share=1.0, value="", words="", decided=stack == "xfs")
+        for stack in ("ext4", "xfs")
+    )
+    row = HeatRow(workload="w", anchor="", metric="rate", lower=False, tiles=tiles, take="", sure="")
+    shares = heat.figure("heat", [row], ["ext4", "xfs"])
+    assert shares is not None
+    files.write([shares], tmp_path)
+    drawn = (tmp_path / "heat.svg").read_text()
+    sizes = {}
+    for name in ("tile", "undecided"):
+        path = re.search(rf'class="[^"]*{name}_marks".*? d="M[^h]*h([\d.]+)v([\d.]+)', drawn)
+        assert path is not None
+        sizes[name] = (float(path[1]), float(path[2]))
+    assert sizes["undecided"][0] < sizes["tile"][0] - 2
+    assert sizes["undecided"][1] < sizes["tile"][1] - 2
 
 
 LOOKS = StackStyles(labels=("ext4", "xfs"), slot=(0, 1), variant=(0, 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from io import StringIO
 from math import prod
@@ -309,6 +310,17 @@ def test_a_figure_shows_the_published_value_beside_the_measured_one(tmp_path: Pa
     assert layers["measured"] == layers["interval"] == [xfs]
     assert "Each value is divided by that of ext4" in figure.caption
     assert f'id="fig-{figure.id}"' in html_of(page)
+    (table,) = page.parts[0].published_values
+    assert (table.caption, table.columns) == (
+        "Values of table I",
+        ("published", "median here", "here ÷ published"),
+    )
+    fields = {name: [cell.text for cell in row] for name, row in table.rows}
+    assert fields["w, iops: xfs"][0] == "200 IOPS"
+    assert fields["w, iops: xfs"][1] in {f"1.5{digit}k IOPS" for digit in range(10)} | {"1.49k IOPS"}
+    assert fields["w, iops: btrfs"] == ["50 IOPS", "–", "–"]
+    assert "<summary>Values of table I</summary>" in html_of(page)
     svg = next(path for path in write_figures(page, tmp_path) if path.name == f"{figure.id}.svg").read_text()
     assert [svg.count(f'{name}_marks"') for name in ("published", "measured", "interval")] == [1, 1, 1]
     assert svg.count('aria-roledescription="point"') == 3
+    assert re.search(r">w, iops</tspan><tspan[^>]*>xfs</tspan>", svg), "the stack has a line of its own"

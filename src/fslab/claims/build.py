@@ -1,6 +1,7 @@
 """Builds the result of ``fslab claims`` from claims and figures. Pure; shows nothing."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from fslab.analysis.labels import stack_names
 from fslab.cell import Cell
@@ -16,6 +17,7 @@ from fslab.claims.schema import Claim, Published
 from fslab.claims.scope import Scope, kind
 from fslab.claims.verdict import margin_of
 from fslab.claims.written_requirements import demands
+from fslab.stats.median import median
 from fslab.stopping_settings import MARGIN, StoppingRule, smallest
 
 
@@ -162,7 +164,8 @@ def _table(
         cells = tuple(
             _table_cell(one, base, figure, under, judge) for one, figure in zip(known, measured, strict=True)
         )
-        lines.append(TableLine(workload=workload, metric=label, cells=cells))
+        unit = next((one.metric.unit for one in row.values() if one.metric is not None), None)
+        lines.append(TableLine(workload=workload, metric=label, unit=unit, cells=cells))
     labels = tuple(filesystem if plain else f"{filesystem} {variant}" for filesystem, variant in stacks)
     return PublishedTable(
         name=name, stacks=labels, reference=labels[stacks.index(reference)], lines=tuple(lines)
@@ -177,19 +180,24 @@ def _table_cell(
     judge: Evaluator | None,
 ) -> TableCell:
     """Return one field: ``one`` ÷ ``base`` as printed, ``over`` ÷ ``under`` as measured."""
-    ratio = one.value / base.value if one and base else None
-    unprinted = "not printed" if one is None else "the reference is not printed" if base is None else None
-    if judge is None:
-        return TableCell(printed=ratio, why=unprinted)
-    if over is None or under is None:
-        return TableCell(printed=ratio, why=unprinted or "not measured here")
-    if over == under:
-        why = judge.trials.why_none(over)
-        return TableCell(printed=ratio, measured=None if why else 1.0, why=why)
-    finding = judge.finding(quotient(over, under, ("", ""), Bounds(), ""), MARGIN)
-    return TableCell(
-        printed=ratio, measured=finding.value, low=finding.low, high=finding.high, why=finding.why
+    known = TableCell(
+        printed=one.value / base.value if one and base else None,
+        printed_value=one.value if one else None,
+        measured_median=median([*judge.trials.values(over).values()]) if judge and over else None,
     )
+    unprinted = "not printed" if one is None else "the reference is not printed" if base is None else None
+    more: dict[str, Any]
+    if judge is None:
+        more = {"why": unprinted}
+    elif over is None or under is None:
+        more = {"why": unprinted or "not measured here"}
+    elif over == under:
+        why = judge.trials.why_none(over)
+        more = {"measured": None if why else 1.0, "why": why}
+    else:
+        finding = judge.finding(quotient(over, under, ("", ""), Bounds(), ""), MARGIN)
+        more = {"measured": finding.value, "low": finding.low, "high": finding.high, "why": finding.why}
+    return known.model_copy(update=more)
 
 
 def _beside(like: CellFigure, stack: tuple[str, str], judge: Evaluator) -> CellFigure | None:

@@ -160,10 +160,13 @@ def tested(claims: Iterable[EvaluatedClaim]) -> int:
 class TableCell(Frozen):
     """One field of a table: a figure as a multiple of the reference's figure, printed and measured.
 
-    ``low`` to ``high``: the interval of the measured value. ``why``: the reason why there is no value.
+    ``low`` to ``high``: the interval of the measured multiple. ``why``: the reason why there is none. ``printed_value``
+    and ``measured_median``: the figure itself, in the unit of the line.
     """
 
     printed: float | None
+    printed_value: float | None = None
+    measured_median: float | None = None
     measured: float | None = None
     low: float | None = None
     high: float | None = None
@@ -171,10 +174,14 @@ class TableCell(Frozen):
 
 
 class TableLine(Frozen):
-    """One row of a table: one metric of one workload on each stack. The value of the reference is 1."""
+    """One row of a table: one metric of one workload on each stack. The value of the reference is 1.
+
+    ``unit``: None if the study has no such metric.
+    """
 
     workload: str
     metric: str
+    unit: Unit | None = None
     cells: tuple[TableCell, ...]
 
 

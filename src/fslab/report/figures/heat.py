@@ -15,7 +15,11 @@ _COLOUR = {
     "legend": {"title": "share of the best", "values": [0, 0.5, 1], "format": ".2f", "gradientLength": 80},
     "scale": {"domain": [0, 1], "range": ["#f2f5f8", "#86b9e6"]},
 }
-_FRAME = {"type": "rect", "filled": False, "stroke": "#1b1f24", "strokeDash": [3, 3], "strokeWidth": 1}
+# Inside its tile, because a neighbour's frame would lie on the same line.
+_FRAME = {
+    "type": "rect", "width": {"band": 0.93}, "height": {"band": 0.8}, "filled": False,
+    "stroke": "#1b1f24", "strokeDash": [3, 3], "strokeWidth": 1,
+}  # fmt: skip
 _LAYERS: list[dict[str, Any]] = [
     _axis.layer("tile", {"type": "rect", "stroke": "var(--paper)", "strokeWidth": 2}, color=_COLOUR),
     _axis.layer("undecided", _FRAME) | {"transform": [{"filter": "!datum.decided"}]},

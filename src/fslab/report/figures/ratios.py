@@ -72,13 +72,18 @@ def _published(table: PublishedTable) -> list[dict[str, Any]]:
     """Return the rows of a figure: the figures of a table except those of the reference itself, whose ratio is 1."""
     return [
         {
-            "label": f"{line.workload}, {line.metric}: {stack}", "published": _axis.rounded(cell.printed),
+            "label": f"{line.workload}, {line.metric.replace('_', ' ')}: {stack}",
+            "published": _axis.rounded(cell.printed),
             "measured": _axis.rounded(cell.measured), "low": _axis.rounded(cell.low), "high": _axis.rounded(cell.high),
         }
         for line in table.lines
         for stack, cell in zip(table.stacks, line.cells, strict=True)
         if stack != table.reference and cell.printed is not None
     ]  # fmt: skip
+
+
+# An offset puts the middle of both lines beside the mark.
+_TWO_LINES = {"labelExpr": "split(datum.label, ': ')", "labelLineHeight": 13, "labelOffset": -6.5}
 
 
 def _published_figure(key: str, table: PublishedTable, data: list[dict[str, Any]]) -> Figure:
@@ -89,8 +94,9 @@ def _published_figure(key: str, table: PublishedTable, data: list[dict[str, Any]
     labels = [each["label"] for each in data]
     spec = _axis.base(
         title,
-        height=24 * max(len(data), 1),
-        encoding={"y": _axis.names("label", labels, 320)},
+        height=34 * max(len(data), 1),
+        # The stack has a line of its own: in one line, labels that differ at their ends would be cut to the same text.
+        encoding={"y": _axis.names("label", labels, 320, **_TWO_LINES)},
         layer=_published_layers(data, measured, intervals, f"÷ {table.reference}"),
     )
     return Figure(

@@ -19,7 +19,7 @@ from fslab.report.figures import Figure, crash_safety, over_time, ratios, slug
 from fslab.report.figures import heat as heat_figure
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
-from fslab.report.page import heat, method, sections, sweeps
+from fslab.report.page import heat, method, publication, sections, sweeps
 from fslab.report.page.model import Page, PageComparison, Part, Section
 from fslab.report.page.packing import Packer
 from fslab.report.row_words import line, slices_words
@@ -93,6 +93,8 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
         study=campaign.study_source,
         statements=source.statements,
         claims=claims,
+        conditions=publication.conditions(source.verdicts.nearness) if source.verdicts else None,
+        published_values=tuple(publication.values(tables)),
         published=ids.given_to(ratios.published_figures(f"{prefix}published-", tables)),
         left_out=dict(_left_out(source, report)),
     )

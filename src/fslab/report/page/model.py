@@ -122,7 +122,9 @@ class Part:
     study: str
     statements: tuple[Explanation, ...] = ()
     claims: tuple[EvaluatedClaim, ...] = ()
+    conditions: PageTable | None = None
     published: tuple[Figure, ...] = ()
+    published_values: tuple[PageTable, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
