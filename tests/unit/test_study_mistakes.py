@@ -160,6 +160,8 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
         (("bs: [4k, 64k]", "bs: [4k, 64k, 4096]"), "12: workloads.rw.bs.3: '4096' means the same as '4k'"),
         (("  fs:\n", "  fös:\n"),
          "5: stacks.fös: 'fös' is not a name: use A-Z, a-z, 0-9, '_', '+' and '-', and begin with a letter or digit"),
+        (("medium: fast", "medium: [{type: ram, size: 1g}, {type: ram, size: 1g}]"),
+         "6: stacks.fs.medium.2: the same medium is listed twice"),
         (("medium: fast", "medium: 5"), "6: stacks.fs.medium: is neither the name of a medium nor a mapping"),
         (("medium: fast", "medium: fast\n    layout: singel"),
          "7: stacks.fs.layout: no layout 'singel' — did you mean 'single'?"),

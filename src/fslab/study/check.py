@@ -63,7 +63,6 @@ class _StackCheck:
         self._references("medium", self.stack.medium, "media")
         self._references("workloads", self.stack.workloads or (), "workloads")
         for key in (
-            "medium",
             "filesystem",
             "mkfs_options",
             "mount_options",
@@ -72,6 +71,7 @@ class _StackCheck:
             *matrix.SETTINGS,
         ):
             self._twice(key, getattr(self.stack, key) or ())
+        self._twice("medium", [self._medium(name) for name in self.stack.medium])
         self._twice("layout", [layout.model_dump_json() for layout in self.stack.layout])
         for number, name in enumerate(self.stack.filesystem):
             if name not in FILESYSTEMS.names():
@@ -111,10 +111,15 @@ class _StackCheck:
                 what = {"media": "medium", "workloads": "workload"}[kind]
                 self._add(key, number, f"no {what} '{name}'{suggestion(name, known)}")
 
+    def _medium(self, name: str) -> str:
+        """Return the name of a medium, or what one is that is written in the stack: its name has a dot."""
+        medium = self.draft.media.get(name) if "." in name else None
+        return medium.model_dump_json() if medium else name
+
     def _twice(self, key: str, values: Sequence[str]) -> None:
         for number, value in enumerate(values):
             if value in values[:number]:
-                shown = f"'{value}' is" if key != "layout" else "the same layout is"
+                shown = f"the same {key} is" if value.startswith("{") else f"'{value}' is"
                 self._add(key, number, f"{shown} listed twice")
 
     def _formatted(self, kind: str) -> None:
