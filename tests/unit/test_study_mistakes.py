@@ -455,7 +455,7 @@ def test_a_hostile_study_is_a_mistake(text: str) -> None:
 
 
 def test_a_file_without_end_is_not_a_study() -> None:
-    with pytest.raises(UsageError, match="too large"):
+    with pytest.raises(UsageError, match="is not a regular file"):
         load("/dev/zero")
 
 
