@@ -13,7 +13,7 @@ import pytest
 
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.trial_loop import new_id
-from fslab.errors import NoSpaceError
+from fslab.errors import NoSpaceError, UsageError
 from fslab.storage import Workspace, images, media
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import mounts
@@ -73,6 +73,18 @@ def test_without_an_image_there_is_nothing_to_renew_or_copy(workspace: Workspace
     ram.drive(options, workspace, "m")
     assert ram.copies(options, workspace, "m", in_guest=False) is None
     ram.renew(options, workspace, "m", in_guest=False)
+
+
+@pytest.mark.parametrize("kind", ["loop", "directory"])
+def test_where_not_even_root_can_write_is_no_place_for_files(
+    kind: str, volume: Path, workspace: Workspace, shell: Any
+) -> None:
+    """A loop medium in a directory that is read-only or immutable ended with a traceback."""
+    medium = MEDIA.get(kind)
+    options = medium.parse_options({"path": str(volume), **({"size": "16m"} if kind == "loop" else {})})
+    shell("mount", "-o", "remount,ro", volume)
+    with pytest.raises(UsageError, match="is not writable"):
+        medium.check(options, workspace, disks=1)
 
 
 def test_a_copy_leaves_nothing_to_write_or_to_read_from_memory(volume: Path, shell: Any) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fslab.errors import FULL_DISK, NoSpaceError, UnsafeError
+from fslab.errors import FULL_DISK, NoSpaceError, UnsafeError, UsageError
 from fslab.storage import Growth, Workspace
-from fslab.system import files, memory
+from fslab.system import files, memory, path_owners
 from fslab.system.files import opened
 from fslab.system.signals import Teardown
 from fslab.units import format_size
@@ -25,6 +25,20 @@ GROWTH_SLACK = (
 )
 MEMORY = "memory"
 ONLY_YOURS = "choose a 'path' for the medium that only you can write to"
+
+
+def existing_directory(written: str) -> Path:
+    """Return the directory that a study names, for files of fslab. UsageError unless it exists and is writable.
+    UnsafeError if root must not write there."""
+    directory = Path(written).expanduser()
+    if not directory.is_dir():
+        raise UsageError("is not a directory", where=written, hint="create it, or choose another 'path'")
+    if not os.access(directory, os.W_OK | os.X_OK):  # for root: read-only or immutable
+        raise UsageError(
+            "is not writable for you", where=written, hint="choose a directory that you can write to"
+        )
+    path_owners.check_closed(directory)
+    return directory
 
 
 def check_room(directory: Path, size_bytes: int) -> None:

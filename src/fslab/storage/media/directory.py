@@ -6,11 +6,11 @@ from pathlib import Path
 
 from pydantic import Field
 
-from fslab.errors import UnsafeError, UsageError
+from fslab.errors import UnsafeError
 from fslab.names import LocalPath
-from fslab.storage import Workspace, media
+from fslab.storage import Workspace, images, media
 from fslab.storage.media import MediumPlan
-from fslab.system import path_owners, trees
+from fslab.system import trees
 
 
 class DirectoryOptions(media.MediumOptions):
@@ -32,22 +32,11 @@ class Directory(media.Medium[DirectoryOptions]):
 
     def check(self, options: DirectoryOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Raise UsageError unless the directory exists and is writable. UnsafeError if root must not write there."""
-        path = Path(options.path).expanduser()
-        if not path.is_dir():
-            raise UsageError("is not a directory", where=options.path, hint="create it first")
-        if not os.access(path, os.W_OK | os.X_OK):
-            raise UsageError(
-                "is not writable for you", where=options.path, hint="choose a directory that you can write to"
-            )
-        path_owners.check_closed(path)
+        images.existing_directory(options.path)
 
     def provide(self, options: DirectoryOptions, workspace: Workspace, slot: str, undo: ExitStack) -> Path:
-        """Return a new directory inside the given one. It is removed when the trial ends.
-
-        UnsafeError if root must not write there.
-        """
-        directory = Path(options.path).expanduser()
-        path_owners.check_closed(directory)
+        """Return a new directory inside the given one. It is removed when the trial ends. Errors as for ``check``."""
+        directory = images.existing_directory(options.path)
         path = directory.resolve() / f"fslab-{workspace.campaign}-{slot}"
         if os.path.lexists(path):
             raise UnsafeError("exists already; fslab does not touch it", where=str(path))

@@ -5,11 +5,10 @@ from pathlib import Path
 
 from pydantic import Field
 
-from fslab.errors import UsageError
 from fslab.names import LocalPath
 from fslab.storage import Drive, StackDevice, Workspace, images
 from fslab.storage.media import MediumPlan, _image, _loop
-from fslab.system import files, loop_devices, path_owners
+from fslab.system import files, loop_devices
 from fslab.units import Size, parse_size
 
 
@@ -91,8 +90,4 @@ class Loop(_image.ImageMedium[LoopOptions]):
         if options.path is None:
             files.make_directories(workspace.images, 0o700)
             return workspace.images
-        directory = Path(options.path).expanduser()
-        if not directory.is_dir():
-            raise UsageError("is not a directory", where=str(directory), hint="create it, or remove 'path'")
-        path_owners.check_closed(directory)
-        return directory.resolve()
+        return images.existing_directory(options.path).resolve()
