@@ -93,33 +93,42 @@ def test_what_fslab_believes_of_each_job_is_what_fio_sets_up(tmp_path: Path) -> 
             assert max(map(parse_size, (size.rstrip("B").replace("i", "") for size in sizes))) <= mine
 
 
-@pytest.mark.parametrize("unit", ["", "us", "usec", "ms", "msec", "MSEC", "s", "S", "m", "h", "d", "D"])
-@pytest.mark.parametrize("key", ["runtime", "startdelay", "thinktime", "max_latency", "thinktime_spin"])
-def test_a_time_is_what_fio_reads(key: str, unit: str) -> None:
-    lasts_us = read_by_fio(key, f"7{unit}")
-    assert cut_off(key, f"7{unit}") is None
-    default = "us" if key in {"thinktime", "max_latency", "thinktime_spin"} else "s"
-    assert round(parse_duration(f"7{unit or default}") * 1e6) == lasts_us
-    if key == "runtime":
-        text = f"[j]\nsize=1m\nruntime=7{unit}\n"
-        work = parsed(WorkloadSpec(name="w", tool="fio", parameters={"file": "x.fio", "file_text": text}))
-        assert round(work.parameters.jobs[0].runtime_s * 1e6) == lasts_us
+def test_a_time_is_what_fio_reads() -> None:
+    keys = ("runtime", "startdelay", "thinktime", "max_latency", "thinktime_spin")
+    units = ("", "us", "usec", "ms", "msec", "MSEC", "s", "S", "m", "h", "d", "D")
+    amounts = [(key, unit) for key in keys for unit in units]
+    known = read_by_fio([(key, f"7{unit}") for key, unit in amounts])
+    for (key, unit), lasts_us in zip(amounts, known, strict=True):
+        assert cut_off(key, f"7{unit}") is None
+        default = "us" if key in {"thinktime", "max_latency", "thinktime_spin"} else "s"
+        assert round(parse_duration(f"7{unit or default}") * 1e6) == lasts_us, (key, unit)
+        if key == "runtime":
+            text = f"[j]\nsize=1m\nruntime=7{unit}\n"
+            work = parsed(WorkloadSpec(name="w", tool="fio", parameters={"file": "x.fio", "file_text": text}))
+            assert round(work.parameters.jobs[0].runtime_s * 1e6) == lasts_us, unit
 
 
-@pytest.mark.parametrize("written", ["7sec", "7min", "7mins", "7hour", "7days", "7w", "7ns", "7k", "7m30s"])
-@pytest.mark.parametrize("key", ["runtime", "startdelay", "thinktime"])
-def test_a_time_that_fio_reads_as_microseconds_is_refused(key: str, written: str) -> None:
-    assert read_by_fio(key, written) == 7
-    assert "as another time" in str(cut_off(key, written))
+def test_a_time_that_fio_reads_as_microseconds_is_refused() -> None:
+    written = ("7sec", "7min", "7mins", "7hour", "7days", "7w", "7ns", "7k", "7m30s")
+    amounts = [(key, each) for key in ("runtime", "startdelay", "thinktime") for each in written]
+    assert read_by_fio(amounts) == [7] * len(amounts)
+    assert [each for each in amounts if "as another time" not in str(cut_off(*each))] == []
 
 
-def read_by_fio(key: str, written: str) -> int:
-    """Return what the installed fio makes of an amount."""
-    argv = ("fio", "--parse-only", "--debug=parse", "--name=j", "--size=1m", f"--{key}={written}")
-    done = ran(argv)
-    found = re.search(rf"__handle_option={key}, .*\n.*ret=0, out=(\d+)", done.stdout + done.stderr)
-    assert found
-    return int(found[1])
+def read_by_fio(amounts: list[tuple[str, str]]) -> list[int]:
+    """Return what the installed fio makes of each amount, written for a key. It calibrates its clock when it starts."""
+    done = ran(
+        [
+            "fio", "--parse-only", "--debug=parse", "--name=j", "--size=1m",
+            *(f"--{key}={written}" for key, written in amounts),
+        ]
+    )  # fmt: skip
+    found = re.findall(
+        r" __handle_option=(\w+), .*, ptr=(\w+)\n.*ret=0, out=(\d+)", done.stdout + done.stderr
+    )
+    read = [(key, written, int(value)) for key, written, value in found if (key, written) in amounts]
+    assert [each[:2] for each in read] == amounts
+    return [value for *_, value in read]
 
 
 @pytest.mark.parametrize(
