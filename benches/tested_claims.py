@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benches.simulations_page import replace_between, table
 
-from fslab.api import plans, replications
+from fslab.api import plans
 from fslab.claims.testable import Foreseen, Prospect, reasons
-from fslab.study import load
+from fslab.study import load, shipped
 
 NAME = "tested-claims"
 MACHINES = Path(__file__).resolve().parents[1] / "tests/golden/machines"
@@ -39,7 +39,7 @@ def foreseen(study: str, machine: Path, *settings: str) -> tuple[str, tuple[Fore
 def rows(machines: Sequence[Path]) -> Iterator[list[str]]:
     """Yield the rows of the table: each study on each machine, then all studies."""
     every: dict[Path, list[Foreseen]] = {machine: [] for machine in machines}
-    for study in replications.studies_with_claims():
+    for study in shipped.with_claims():
         for machine in machines:
             kinds, found = foreseen(study, machine)
             every[machine] += found

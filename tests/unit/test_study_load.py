@@ -119,6 +119,8 @@ def test_the_stored_text_and_overrides_make_the_same_study_again() -> None:
 def test_shipped_studies_load_and_make_themselves_again(study_id: str) -> None:
     study = load(study_id)
     assert study.id == study_id
+    assert study.title == shipped.title(study_id)
+    assert bool(study.claims) == (study_id in shipped.with_claims())
     assert load_text(study.text, study.id) == study
 
 

@@ -151,7 +151,7 @@ def entries(kind: str) -> list[dict[str, Any]]:
     Raises UsageError for another kind.
     """
     if kind == STUDIES:
-        return [{"name": name, "summary": load.load(name).title, "from": BUILT_IN} for name in shipped.ids()]
+        return [{"name": name, "summary": shipped.title(name), "from": BUILT_IN} for name in shipped.ids()]
     registry = _registry(kind)
     return [
         {

@@ -17,7 +17,7 @@ from fslab.claims.replication_table import StudyResult
 from fslab.errors import StoreError, UsageError
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
-from fslab.study import load, shipped
+from fslab.study import shipped
 
 
 class Replication(NamedTuple):
@@ -28,18 +28,13 @@ class Replication(NamedTuple):
     result: StudyResult
 
 
-def studies_with_claims() -> list[str]:
-    """Return the ids of the shipped studies that have claims."""
-    return [study for study in shipped.ids() if load.load(study).claims]
-
-
 def last_campaigns(store: Store) -> list[Campaign]:
     """Return the last campaign of each shipped study with claims, in the order of the studies.
 
     Raises StoreError if the store has none.
     """
     campaigns = {campaign.study_id: campaign for campaign in store.campaigns()}
-    found = [campaigns[study] for study in studies_with_claims() if study in campaigns]
+    found = [campaigns[study] for study in shipped.with_claims() if study in campaigns]
     if not found:
         raise StoreError("no campaign of a study with claims", where=store.path, hint="run them first: --run")
     return found

@@ -78,6 +78,7 @@ def measure(value: Scalar | None) -> float | None:
         return None
 
 
+@lru_cache(maxsize=4096, typed=True)
 def _plain(value: Scalar | None) -> object:
     number = measure(value)
     return number if number is not None else str(value).lower()

@@ -77,10 +77,10 @@ def replicate(
 
 
 def _names(studies: list[str] | None, *, every: bool) -> list[str]:
-    from fslab.api import replications
+    from fslab.study import shipped
 
     if every:
-        return replications.studies_with_claims()
+        return [*shipped.with_claims()]
     if not studies:
         raise UsageError("no study given", where="--run", hint="name studies, or: --all")
     return studies

@@ -275,6 +275,11 @@ class ParsedWorkload(Generic[P]):
         return self.tool.tools_of(self.parameters)
 
     def traits(self) -> Traits:
+        return self._traits
+
+    @cached_property
+    def _traits(self) -> Traits:
+        # Cached like metrics: comparing campaigns, too.
         return self.tool.traits(self.parameters)
 
     def why_whole(self) -> str | None:

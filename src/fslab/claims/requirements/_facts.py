@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from fslab.cell import Cell
 from fslab.trial_record import Metric
@@ -104,7 +105,7 @@ class CellFacts:
         return None not in both and sum(one or 0.0 for one in both) < _NOTHING_BYTES
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Compared:
     """The cells of one part. ``tie``: it is claimed that they hardly differ. ``of_figure``: the claim is about a figure
     and not about a ratio. ``lever``: as the claim sets it."""
@@ -114,7 +115,7 @@ class Compared:
     of_figure: bool = False
     lever: Lever | None = None
 
-    @property
+    @cached_property
     def levers(self) -> frozenset[Lever]:
         """What the cells differ in, unless the claim sets it."""
         return frozenset({self.lever}) if self.lever else levers([side.cell for side in self.sides])
@@ -162,8 +163,8 @@ def _goodness(side: CellFacts) -> float:
 
 def levers(cells: Sequence[Cell]) -> frozenset[Lever]:
     """Return what cells differ in."""
-    first = cells[0]
-    return frozenset(lever for cell in cells for lever in _between(first, cell))
+    first, *others = cells
+    return frozenset(lever for cell in others for lever in _between(first, cell))
 
 
 def _between(a: Cell, b: Cell) -> set[Lever]:
