@@ -63,12 +63,13 @@ SMALLEST: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-STEPS: list[tuple[str, dict[str, Any]]] = [
+STEPS: list[Any] = [
     ("untar", {"files": 300}),
     ("untar", {"files": 300, "steps": "walk"}),
     ("rsync", {"files": 300}),
     ("restic", {"files": 100, "size": "4k"}),
-    ("restic", {"files": 100, "size": "4k", "steps": "unchanged,prune"}),
+    # Half a second of CPU time for each command. tests/unit/test_applications.py has such a step of it, too.
+    pytest.param("restic", {"files": 100, "size": "4k", "steps": "unchanged,prune"}, marks=pytest.mark.slow),
     ("compile", {"files": 20}),
     ("packages", {"files": 100, "packages": 4}),
     ("containers", {"files": 100, "layers": 2, "appends": 9}),
@@ -219,19 +220,24 @@ def killed_when(happens: Callable[[], object], victims: Callable[[], list[int]])
         ("redis", FEW_KEYS, "_process\0drive", "signal 9"),
         ("rocksdb", {}, "db_bench\0--db", "db_bench was ended by signal 9"),
         ("rocksdb", {}, "_process\0drive", "signal 9"),
-        ("packages", {"files": 1000}, "_process\0drive", "signal 9"),
         ("packages", {"files": 1000}, "dpkg\0", "signal 9"),
         ("git", {}, "_process\0drive", "signal 9"),
         ("restic", {"files": 1000}, "restic\0--repo", "signal 9"),
-        ("restic", {"files": 1000}, "_process\0drive", "signal 9"),
         ("compile", {"files": 500}, "make\0", "signal 9"),
         ("compile", {"files": 500}, "_process\0drive", "signal 9"),
         ("mariadb", {"rows": 500}, "mariadbd\0", "MariaDB was ended by signal 9"),
-        ("mariadb", {"rows": 500}, "_process\0drive", "signal 9"),
         ("samba", {}, "smbd\0--configfile", "smbd was ended by signal 9"),
         ("samba", {}, "_process\0drive", "signal 9"),
         ("vm-image", {"image": "8m"}, "qemu-io\0-f", "qemu-io was ended by signal 9"),
         ("vm-image", {"image": "8m"}, "_process\0drive", "signal 9"),
+        *(
+            pytest.param(tool, parameters, "_process\0drive", "signal 9", marks=pytest.mark.slow)
+            for tool, parameters in (
+                ("packages", {"files": 1000}),
+                ("restic", {"files": 1000}),
+                ("mariadb", {"rows": 500}),
+            )
+        ),
     ],
 )
 def test_nothing_is_left_of_what_is_killed(
