@@ -9,8 +9,8 @@ from typing import Any
 import typer
 
 ROOT = Path(__file__).parents[1]
-# A link from docs/ to a text of the source tree: it becomes a page of the site.
-OUTSIDE = re.compile(r"\]\(\.\./([\w./-]+\.md)")
+# A link from docs/ to a file of the source tree: it becomes a part of the site.
+OUTSIDE = re.compile(r"\]\(\.\./([\w./-]+\.(?:md|py))")
 # Pages by the texts beside docs/ that they are made of.
 BESIDE = {"index.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "CONTRIBUTING.md": "CONTRIBUTING.md"}
 
@@ -39,9 +39,9 @@ def on_files(files: Any, *, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links to the source tree lead to the pages made of it."""
-    return OUTSIDE.sub(r"](\1", markdown)
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Links to the source tree lead to what the site has of it. In a folder of docs/, ``../`` is docs/ itself."""
+    return markdown if "/" in page.file.src_uri else OUTSIDE.sub(r"](\1", markdown)
 
 
 def commands() -> str:

@@ -69,6 +69,15 @@ def test_the_site_has_its_four_parts_and_every_command(site: Path) -> None:
     assert "ext4" in (site / "study-file.html").read_text()
 
 
+def test_every_link_of_the_site_leads_to_a_file_of_it(site: Path) -> None:
+    """Also those to source files. The page for unknown addresses has links from the root of a server."""
+    pages = [page for page in site.rglob("*.html") if page.name != "404.html"]
+    links = re.compile(r'href="(?!https?:|mailto:)([^"#?]+)')
+    found = [(page, link) for page in pages for link in links.findall(page.read_text())]
+    assert any(link.endswith(".py") for _, link in found)
+    assert [(page.name, link) for page, link in found if not (page.parent / link).exists()] == []
+
+
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_text_is_whole_without_the_site(path: Path) -> None:
     """No include directive of the site, and no link to a page that only the site has."""
