@@ -117,14 +117,14 @@ def test_what_an_earlier_row_says_is_not_repeated() -> None:
     row = page().rows[0]
     rows = tuple(row.model_copy(update={"id": f"{n}", "here": here}) for n, here in enumerate(said))
     lines = [line for line in replication.lines(page(rows=rows)) if line.startswith("| ")][-4:]
-    told = [line.split(" | ")[4] for line in lines]
+    told = [line.removesuffix(" |").split(" | ")[5] for line in lines]
     assert told == [said[0], "as 0. Measured: 2", "as 0", said[3]]
 
 
 def test_columns_of_printed_figures_are_left_out_if_there_are_none() -> None:
     rows = tuple(row.model_copy(update={"printed": "–", "supported": "–"}) for row in page().rows)
-    assert "| | claim | here | verdict |" in list(replication.lines(page(rows=rows)))
-    assert "| | claim | printed | supported by their table | here | verdict |" in list(
+    assert "| | claim | verdict | here |" in list(replication.lines(page(rows=rows)))
+    assert "| | claim | verdict | printed | supported by their table | here |" in list(
         replication.lines(page())
     )
 

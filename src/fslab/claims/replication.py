@@ -1,7 +1,7 @@
 """The replication page of a study: its claims, their verdicts, and the conditions that differ. Pure.
 
-A row has the claim, what was printed, whether the publication's own table supports the claim, what was measured here,
-and the verdict. If nothing is printed, the page has no columns for it.
+A row has the claim, the verdict, what was printed, whether the publication's own table supports the claim, and what was
+measured here. If nothing is printed, the page has no columns for it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -139,13 +139,14 @@ def lines(page: ReplicationPage) -> Iterator[str]:
         yield from (as_markdown(page.source), "")
     yield from (f"{as_markdown(page.measured)}.", "")
     columns = ("printed", "supported by their table") if page.has_printed else ()
-    columns = ("claim", *columns, "here", "verdict")
+    # The verdict comes before the long texts, which may lie outside of a narrow window.
+    columns = ("claim", "verdict", *columns, "here")
     yield from _conditions(page.conditions)
     yield from (f"| | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}")
     first: dict[str, str] = {}
     for row in page.rows:
         printed = (row.printed, row.supported) if page.has_printed else ()
-        fields = (row.id, row.says, *printed, _short(row, first), f"{SIGN[row.verdict]} {row.said}")
+        fields = (row.id, row.says, f"{SIGN[row.verdict]} {row.said}", *printed, _short(row, first))
         yield f"| {' | '.join(map(as_markdown, fields))} |"
     yield ""
     yield from _reasons(page)
