@@ -69,8 +69,7 @@ def test_writes_of_btrfs_with_fsync() -> None:
     found = by_mechanism(seen(cell(), figures))
     assert found["barriers"] == "Each fsync caused 2.00 cache flushes of the device on average."
     assert (
-        "stored 2 times (DUP); the device received 34 bytes"
-        in found["metadata_duplication".replace("_", "-")]
+        "stored twice (DUP); the device received 34 bytes" in found["metadata_duplication".replace("_", "-")]
     )
     assert "2050 extents (before: 2)" in found["copy-on-write"]
 
@@ -253,9 +252,9 @@ def test_copies_and_flushes_of_several_disks_are_not_those_of_one() -> None:
     assert "metadata-duplication" not in found, "the data is stored twice as well"
     assert found["barriers"] == "Each fsync caused 1.00 cache flushes of each device on average."
     striped = by_mechanism(seen(cell("btrfs", layout="lvm-stripe"), figures, provenance=three))
-    assert "stored 2 times (DUP)" in striped["metadata-duplication"]
+    assert "stored twice (DUP)" in striped["metadata-duplication"]
     own = by_mechanism(seen(cell("btrfs", layout="btrfs-raid0"), figures, provenance=three))
-    assert "stored 2 times (RAID1)" in own["metadata-duplication"]
+    assert "stored twice (RAID1)" in own["metadata-duplication"]
 
 
 def test_what_nothing_switches_off_is_there_nevertheless() -> None:

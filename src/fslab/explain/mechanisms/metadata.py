@@ -78,10 +78,11 @@ class MetadataDuplication(Mechanism):
             and copies.value > 1.5
             and amplified.value > NOTICEABLE
         ):
+            often = "twice" if round(copies.value) == 2 else f"{copies.value:.0f} times"
             profile = "RAID1" if layout == "btrfs-raid0" else "DUP"
             yield self.explanation(
                 evidence,
-                f"Metadata is stored {copies.value:.0f} times ({profile}); the device received "
+                f"Metadata is stored {often} ({profile}); the device received "
                 f"{amplified.value:.3g} bytes for each byte written.",
                 amplified,
                 copies,
