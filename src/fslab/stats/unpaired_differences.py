@@ -23,7 +23,7 @@ from fslab.stats.estimate_model import (
     no_ratio,
 )
 from fslab.stats.interval_model import Interval, of_logarithms
-from fslab.stats.noise_prior import Correlations
+from fslab.stats.noise_prior import CommonCorrelation, Correlations
 from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail
 
 # Simulated with 6 to 40 trials of 12 lines that do not differ, noise of 2 : 1 to 10 : 1: ranks alone show a difference
@@ -76,16 +76,22 @@ def choose_method(size_a: int, size_b: int, *, coarse: bool, coverage: float, am
 def widening_of_two(a: Sequence[float], b: Sequence[float], common: Correlations) -> float:
     """Return how much wider the interval of the difference of two independent means must be, because neighbours in each
     series are correlated: at least 1."""
-    import numpy as np  # takes long to load, and most commands compare nothing
-
-    from fslab.stats.autocorrelation import widening
-
-    factors = [float(widening(np.array([own]), of)[0]) for own, of in zip((a, b), common, strict=True)]
+    factors = [_widening((*own,), of) for own, of in zip((a, b), common, strict=True)]
     errors = [mean_and_error([*each])[1] for each in (a, b)]
     plain = hypot(*errors)
     if not isfinite(plain) or plain == 0:
         return max(factors)
     return hypot(*(factor * error for factor, error in zip(factors, errors, strict=True))) / plain
+
+
+@lru_cache(maxsize=1024)
+def _widening(values: tuple[float, ...], common: CommonCorrelation | None) -> float:
+    """Call :func:`fslab.stats.autocorrelation.widening` for one series. It is asked for at several coverages."""
+    import numpy as np  # takes long to load, and most commands compare nothing
+
+    from fslab.stats.autocorrelation import widening
+
+    return float(widening(np.array([values]), common)[0])
 
 
 class _Located(NamedTuple):
