@@ -23,10 +23,10 @@ from tests import caches, leaks
 from tests.directories import SESSION, set_directories, sharing
 from tests.hold import Hold
 from tests.order import arranged, measures
-from tests.starter import Forker, Starter
+from tests.starter import ROUND_S, Forker, Starter
 
 from fslab.__main__ import GARBAGE
-from fslab.system import mounts
+from fslab.system import mounts, reference_work
 
 GIB = 1 << 30
 _FORKER = "FSLAB_TEST_FORKER"
@@ -36,6 +36,9 @@ WITH_DEVICES = {"root", "e2e", "guest"}
 # IOzone is not in Debian's main component: packaging/iozone.sh installs it into this directory, or into another one.
 _IOZONE = os.environ.get("FSLAB_IOZONE") or str(Path(__file__).parents[1] / "target/iozone")
 os.environ["PATH"] = f"{os.environ['PATH']}:{_IOZONE}"
+
+# Each trial measures the speed of the machine twice, and ``fslab doctor`` 30 times. How precisely decides no test.
+reference_work.ROUND_S = ROUND_S
 
 # No deadline: on a busy machine, the duration of one example means nothing.
 settings.register_profile("fslab", deadline=None, derandomize=True)

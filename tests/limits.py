@@ -18,7 +18,7 @@ RUN_LIMIT_S = 3600.0
 def wait_for(condition: Callable[[], object]) -> None:
     """Wait until the condition is true. Fail after LIMIT_S seconds.
 
-    Asking takes at most a fifth of the time: what asks a database would else keep a CPU busy.
+    Asking takes at most a tenth of the time: what asks a database would else keep a CPU busy.
     """
     deadline = time.monotonic() + LIMIT_S
     while True:
@@ -27,7 +27,7 @@ def wait_for(condition: Callable[[], object]) -> None:
             return
         now = time.monotonic()
         assert now < deadline, "did not come about"
-        time.sleep(min(max(0.02, 4 * (now - began)), 1))
+        time.sleep(min(max(0.02, 9 * (now - began)), 1))
 
 
 def ran(argv: Sequence[str | Path], **more: Any) -> subprocess.CompletedProcess[str]:

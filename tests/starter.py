@@ -1,7 +1,7 @@
 """Runs fslab in processes forked from one that has imported it. They start in 10 ms instead of a second of CPU time.
 
 Each process has its own arguments, environment, directory, user, files, signals and exit status. Tests of the start
-itself (terminal, locale, response time) use ``subprocess`` instead.
+itself (locale, response time) use ``subprocess`` instead.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the forking process, which runs this file
 from tests import caches
+from tests.limits import wait_for
 
 # Numerical libraries start threads at import, but only a process with one thread can fork safely.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
@@ -35,6 +36,7 @@ LATE = {
     "sqlalchemy.dialects.sqlite",
     "typer._adapters",
 }
+ROUND_S = 0.005  # of fslab.system.reference_work, instead of 50 ms
 NOT_IMPORTED = ("fslab.campaign.guest_main",)  # the first process of a guest
 
 
@@ -101,6 +103,11 @@ class Started:
             os.close(file)
         return out, err
 
+    def first_line(self) -> str:
+        """Wait for the first line of the output and return it."""
+        wait_for(lambda: b"\n" in os.pread(self._files[0], 4096, 0))
+        return os.pread(self._files[0], 4096, 0).decode().splitlines()[0]
+
     def send_signal(self, signum: int) -> None:
         """Send a signal to it, unless it has ended."""
         if self.poll() is None:
@@ -142,19 +149,26 @@ class Starter:
             raise
         return subprocess.CompletedProcess(argv, process.wait(), out, err)
 
-    def start(self, argv: list[str], *, cwd: Path, user: int | None = None) -> Started:
-        """Start one fslab command, with the environment of this process."""
+    def start(
+        self, argv: list[str], *, cwd: Path, user: int | None = None, terminal: int | None = None
+    ) -> Started:
+        """Start one fslab command, with the environment of this process. ``terminal``: descriptor for its standard
+        streams, which is closed here; by default they are files, and empty input."""
         request = {
             "argv": argv,
             "cwd": str(cwd),
             "environment": dict(os.environ),
             "user": user,
             "may_drop": caches.allowed(),
+            "terminal": terminal is not None,
         }
         ours, theirs = socket.socketpair()
-        files = [os.memfd_create(name) for name in ("stdout", "stderr")]
+        files = [os.memfd_create(name) for name in ("stdout", "stderr")] if terminal is None else []
         with theirs:
-            socket.send_fds(self._channel, [json.dumps(request).encode()], [*files, theirs.fileno()])
+            sent = files if terminal is None else [terminal, terminal]
+            socket.send_fds(self._channel, [json.dumps(request).encode()], [*sent, theirs.fileno()])
+        if terminal is not None:
+            os.close(terminal)
         return Started(ours, files)
 
     def close(self) -> None:
@@ -181,6 +195,9 @@ def _import_all() -> None:
             import_module(module.name)
     for name in LATE:
         import_module(name)
+    from fslab.system import reference_work
+
+    reference_work.ROUND_S = ROUND_S
     environment = import_module("fslab.report.page.render")._environment()
     for name in environment.list_templates(extensions=["j2"]):
         environment.get_template(name)
@@ -246,10 +263,15 @@ def _report(ended: int, pid: int, reply: int) -> None:
 
 def _become(request: dict[str, Any], out: int, err: int, _reply: int) -> dict[str, Any]:
     """Set the files, environment, directory, user and arguments of this process as requested."""
-    with Path(os.devnull).open() as nothing:
-        os.dup2(nothing.fileno(), 0)
+    if request["terminal"]:
+        os.dup2(out, 0)
+    else:
+        with Path(os.devnull).open() as nothing:
+            os.dup2(nothing.fileno(), 0)
     os.dup2(out, 1)
     os.dup2(err, 2)
+    if request["terminal"]:  # those of the forking process can seek
+        sys.stdin, sys.stdout, sys.stderr = (os.fdopen(n, mode, 1) for n, mode in enumerate("rww"))
     os.closerange(3, 1024)
     os.environ.clear()
     os.environ.update(request["environment"])

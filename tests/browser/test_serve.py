@@ -5,8 +5,6 @@ from __future__ import annotations
 import http.client
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,17 +15,15 @@ from tests.browser import campaigns
 from tests.browser.conftest import Opener
 from tests.hold import Hold
 from tests.limits import LIMIT_S
+from tests.starter import Started, Starter
 
 from fslab.store.campaign import CampaignStatus
 from fslab.store.store import Store
-
-FSLAB = Path(sys.executable).parent / "fslab"
 
 
 @dataclass
 class Server:
     address: str
-    process: subprocess.Popen[str]
 
     @property
     def port(self) -> int:
@@ -66,23 +62,18 @@ def store(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def serve(store: Path) -> Iterator[Callable[..., Server]]:
+def serve(store: Path, starter: Starter, tmp_path: Path) -> Iterator[Callable[..., Server]]:
     started = []
 
     def start(*more: str) -> Server:
-        process = subprocess.Popen(
-            [FSLAB, "serve", "--store", store, "--port", "0", *more], stdout=subprocess.PIPE, text=True
-        )
-        started.append(process)
-        assert process.stdout is not None
-        return Server(address=process.stdout.readline().strip(), process=process)
+        argv = ["fslab", "serve", "--store", str(store), "--port", "0", *more]
+        started.append(starter.start(argv, cwd=tmp_path))
+        return Server(address=started[-1].first_line())
 
     yield start
     for process in started:
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=LIMIT_S)
-        assert process.stdout is not None
-        process.stdout.close()
+        process.communicate(timeout=LIMIT_S)
 
 
 def test_a_list_a_campaign_and_two_compared(serve: Callable[..., Server], opened: Opener) -> None:
@@ -132,16 +123,18 @@ cache: warm
 class Live:
     """A campaign that runs, held in its first trial, and its page."""
 
-    process: subprocess.Popen[str]
+    process: Started
     page: Page
 
 
 @pytest.fixture
-def live(serve: Callable[..., Server], tmp_path: Path, opened: Opener, hold: Hold) -> Iterator[Live]:
+def live(
+    serve: Callable[..., Server], starter: Starter, tmp_path: Path, opened: Opener, hold: Hold
+) -> Iterator[Live]:
     (tmp_path / "live.yaml").write_text(STUDY.format(run=hold.run))
     server = serve()
-    argv = [str(FSLAB), "run", "live.yaml", "--store", "store.sqlite", "--json", "--allow-commands"]
-    running = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.DEVNULL, text=True)
+    argv = ["fslab", "run", "live.yaml", "--store", "store.sqlite", "--json", "--allow-commands"]
+    running = starter.start(argv, cwd=tmp_path)
     try:
         hold.reached(running)
         page = opened(server.address).page
@@ -149,8 +142,8 @@ def live(serve: Callable[..., Server], tmp_path: Path, opened: Opener, hold: Hol
         page.locator("#live", has_text="running").wait_for()
         yield Live(process=running, page=page)
     finally:
-        running.terminate()
-        running.wait(timeout=LIMIT_S)
+        running.send_signal(signal.SIGTERM)
+        running.communicate(timeout=LIMIT_S)
 
 
 def test_a_running_campaign_goes_on_in_the_page(live: Live, hold: Hold) -> None:
@@ -228,19 +221,17 @@ def test_elsewhere_than_on_the_loopback_a_token_is_needed(
     assert page.locator("tbody tr").count() == 2
 
 
-@pytest.mark.parametrize(
-    ("site", "mode", "dest", "code"),
-    [
-        ("cross-site", "no-cors", "image", 403),
-        ("cross-site", "navigate", "iframe", 403),
-        ("same-site", "cors", "empty", 403),
-        ("cross-site", "navigate", "document", 200),
-        ("same-origin", "cors", "empty", 200),
-        ("none", "navigate", "document", 200),
-    ],
-)
-def test_another_site_can_link_to_a_page_but_not_load_it(
-    serve: Callable[..., Server], site: str, mode: str, dest: str, code: int
-) -> None:
-    headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
-    assert serve().ask("/", **headers)[0] == code
+def test_another_site_can_link_to_a_page_but_not_load_it(serve: Callable[..., Server]) -> None:
+    server, expected = (
+        serve(),
+        {
+            ("cross-site", "no-cors", "image"): 403,
+            ("cross-site", "navigate", "iframe"): 403,
+            ("same-site", "cors", "empty"): 403,
+            ("cross-site", "navigate", "document"): 200,
+            ("same-origin", "cors", "empty"): 200,
+            ("none", "navigate", "document"): 200,
+        },
+    )
+    keys = ("Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest")
+    assert {each: server.ask("/", **dict(zip(keys, each, strict=True)))[0] for each in expected} == expected

@@ -47,9 +47,9 @@ class Fslab:
         """Run fslab and return its standard output, parsed as JSON."""
         return json.loads(self(*argv).stdout)
 
-    def start(self, *argv: object) -> Started:
-        """Start fslab in the background."""
-        return self._starter.start([str(FSLAB), *map(str, argv)], cwd=self.cwd)
+    def start(self, *argv: object, terminal: int | None = None) -> Started:
+        """Start fslab in the background. ``terminal``: as of ``Starter.start``."""
+        return self._starter.start([str(FSLAB), *map(str, argv)], cwd=self.cwd, terminal=terminal)
 
     def trials(self) -> list[dict[str, Any]]:
         """Return all trials of the last campaign, as ``fslab export`` prints them."""

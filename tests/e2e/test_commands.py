@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 import pty
 import select
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from tests.e2e.conftest import FSLAB, Fslab
+from tests.e2e.conftest import Fslab
 from tests.limits import LIMIT_S
 
 OWN = """\
@@ -64,10 +63,7 @@ def test_commands_are_refused_unless_they_are_allowed(fslab: Fslab, own: Path) -
 def test_a_terminal_is_asked(fslab: Fslab, own: Path, answer: bytes, runs: bool) -> None:
     """On a terminal, commands run only after the answer y. Ctrl-D means no."""
     master, slave = pty.openpty()
-    process = subprocess.Popen(
-        [str(FSLAB), "run", "own.yaml"], cwd=own, stdin=slave, stdout=slave, stderr=slave, close_fds=True
-    )
-    os.close(slave)
+    process = fslab.start("run", "own.yaml", terminal=slave)
     try:
         said = _until(master, b"Run them?", b"")
         assert f"touch {own}/DIRECTORY/made" in said.replace(b"\r\n    ", b"").decode(), "on several lines"
@@ -75,9 +71,7 @@ def test_a_terminal_is_asked(fslab: Fslab, own: Path, answer: bytes, runs: bool)
         _until(master, None, said)
         assert (process.wait(timeout=LIMIT_S) == 0) is runs
     finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait(timeout=LIMIT_S)
+        process.kill()
         os.close(master)
     stored = fslab.json("results", "--list", "--json")
     assert [each["trials"] for each in stored] == ([1] if runs else [])

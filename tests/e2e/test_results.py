@@ -9,7 +9,6 @@ import pty
 import re
 import signal
 import struct
-import subprocess
 import termios
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +16,8 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 from tests import made
-from tests.e2e.conftest import FSLAB
-from tests.limits import LIMIT_S, ran
+from tests.e2e.conftest import Fslab
+from tests.limits import LIMIT_S
 
 from fslab.campaign import launch
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
@@ -99,18 +98,11 @@ def trial(cell: Cell, number: int, block: int) -> TrialRecord:
     return made.trial(block, cell, metrics=metrics, validity=(WARNING,) if number % 5 == 0 else ())
 
 
-def on_terminal(store: Path, *options: str, **environment: str) -> str:
+def on_terminal(fslab: Fslab, store: Path, *options: str) -> str:
     """Return what fslab writes to a terminal of 80 columns."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
-    inherited = {
-        name: text for name, text in os.environ.items() if name not in {"NO_COLOR", "COLUMNS", "FORCE_COLOR"}
-    }
-    process = subprocess.Popen(
-        [str(FSLAB), "results", "c", "--store", str(store), *options], stdin=theirs, stdout=theirs, stderr=theirs,
-        env={**inherited, "TERM": "xterm-256color", **environment},
-    )  # fmt: skip
-    os.close(theirs)
+    process = fslab.start("results", "c", "--store", store, *options, terminal=theirs)
     said = b""
     while True:
         try:
@@ -125,8 +117,13 @@ def on_terminal(store: Path, *options: str, **environment: str) -> str:
     return said.decode().replace("\r\n", "\n")
 
 
-def test_it_fits_80_columns_and_colours_repeat_what_signs_say(store: Path) -> None:
-    said = on_terminal(store, "--all")
+@pytest.fixture(autouse=True)
+def colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
+def test_it_fits_80_columns_and_colours_repeat_what_signs_say(store: Path, fslab: Fslab) -> None:
+    said = on_terminal(fslab, store, "--all")
     assert any(COLOUR.search(found) for found in ESCAPE.findall(said))
     plain = ESCAPE.sub("", said)
     assert "\x1b" not in plain
@@ -137,26 +134,28 @@ def test_it_fits_80_columns_and_colours_repeat_what_signs_say(store: Path) -> No
     assert "No space left on device" in plain
 
 
-def test_without_colour_the_same_is_reported(store: Path) -> None:
-    coloured, plain = on_terminal(store), on_terminal(store, NO_COLOR="1")
+def test_without_colour_the_same_is_reported(
+    store: Path, fslab: Fslab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coloured = on_terminal(fslab, store)
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = on_terminal(fslab, store)
     assert not any(COLOUR.search(found) for found in ESCAPE.findall(plain))
     assert ESCAPE.sub("", plain) == ESCAPE.sub("", coloured)
-    assert "\x1b" not in on_terminal(store, TERM="dumb")
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert "\x1b" not in on_terminal(fslab, store)
 
 
-def test_a_pipe_gets_plain_text(store: Path) -> None:
-    done = ran(
-        [str(FSLAB), "results", "c", "--store", str(store)],
-        check=True,
-        env={name: text for name, text in os.environ.items() if name not in {"COLUMNS", "FORCE_COLOR"}},
-    )
+def test_what_is_no_terminal_gets_plain_text(store: Path, fslab: Fslab) -> None:
+    done = fslab("results", "c", "--store", store)
     assert "\x1b" not in done.stdout
     assert "\r" not in done.stdout
     assert max(map(cell_len, done.stdout.splitlines())) <= 80
 
 
-def test_the_answer_fits_one_screen(store: Path) -> None:
-    plain = ESCAPE.sub("", on_terminal(store)).rstrip().splitlines()
+def test_the_answer_fits_one_screen(store: Path, fslab: Fslab) -> None:
+    plain = ESCAPE.sub("", on_terminal(fslab, store)).rstrip().splitlines()
     assert len(plain) <= 24
     assert max(map(cell_len, plain)) <= 80
     assert "Behind by up to: ext4-0" in " ".join(plain)

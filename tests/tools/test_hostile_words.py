@@ -7,8 +7,6 @@ import os
 import pty
 import re
 import select
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -125,18 +123,18 @@ def test_no_word_leaves_a_comment_of_latex(store: Path, starter: Starter, tmp_pa
     ],
     ids=" ".join,
 )
-def test_a_file_that_is_a_terminal_is_text_too(verb: list[str], store: Path) -> None:
+def test_a_file_that_is_a_terminal_is_text_too(
+    verb: list[str], store: Path, starter: Starter, tmp_path: Path
+) -> None:
     ours, theirs = pty.openpty()
-    argv = [str(Path(sys.executable).parent / "fslab"), *verb, "--store", str(store)]
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs) as process:
-        os.close(theirs)
-        said = b""
-        while select.select([ours], [], [], LIMIT_S)[0]:
-            try:
-                said += os.read(ours, 1 << 16)
-            except OSError:  # EIO: the other side is closed
-                break
+    process = starter.start(["fslab", *verb, "--store", str(store)], cwd=tmp_path, terminal=theirs)
+    said = b""
+    while select.select([ours], [], [], LIMIT_S)[0]:
+        try:
+            said += os.read(ours, 1 << 16)
+        except OSError:  # EIO: the other side is closed
+            break
     os.close(ours)
-    assert process.returncode == 0
+    assert process.wait(LIMIT_S) == 0
     assert b"evil" in said
     assert CONTROL.findall(said.decode().replace("\r\n", "\n")) == []
