@@ -17,12 +17,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests import fleet_lab, postgresql
 from tests.limits import wait_for
+from tests.starter import Forker, Starter
 
 from fslab.stats.unpaired_differences import compare_ratio
 from fslab.store.store import Store
@@ -92,7 +94,9 @@ def main() -> None:
     assert programs is not None, "PostgreSQL's server is not installed"
     with (
         tempfile.TemporaryDirectory(prefix="fslab-fleet-") as name,
-        fleet_lab.lab(programs, Path(name), 1) as lab,
+        closing(Forker(Path(name))) as forker,
+        closing(Starter(forker.path)) as starter,
+        fleet_lab.lab(programs, Path(name), 1, starter) as lab,
     ):
         (member,) = lab.members
         study = Path(name) / "study.yaml"

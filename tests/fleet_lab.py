@@ -20,6 +20,7 @@ from typing import Any
 
 from tests import postgresql
 from tests.limits import LIMIT_S, RUN_LIMIT_S, wait_for
+from tests.starter import Started, Starter
 
 from fslab.store.fleet import FleetStore, open_store
 
@@ -130,9 +131,11 @@ class Member:
 
 @dataclass
 class Lab:
-    """A fleet. ``hub``: process whose network namespace has the bridge, the database and the scheduler."""
+    """A fleet. ``hub``: process whose network namespace has the bridge, the database and the scheduler. ``starter``:
+    of the operator's commands."""
 
     directory: Path
+    starter: Starter
     hub: int
     cluster: postgresql.Cluster
     members: list[Member] = field(default_factory=list)
@@ -143,35 +146,26 @@ class Lab:
         trusted = certificate or self.cluster.certificate
         return f"postgresql+psycopg://{role}@{HUB}/fleet?sslmode=verify-full&sslrootcert={trusted}"
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """The environment of the operator's commands."""
-        return {**os.environ, "FSLAB_STORE": self.url("fslab")}
-
     def fslab(self, *words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a command of the operator to its end."""
-        done = subprocess.run(
-            inside(self.hub, FSLAB, *words), env=self.environment, capture_output=True, text=True, check=False,
-            timeout=RUN_LIMIT_S,
-        )  # fmt: skip
-        assert not check or done.returncode == 0, done.stderr
-        return done
+        started = self.begin(*words)
+        out, err = started.communicate(timeout=RUN_LIMIT_S)
+        assert not check or started.returncode == 0, err
+        return subprocess.CompletedProcess([*map(str, words)], started.wait(), out, err)
 
     def json(self, *words: object) -> Any:
         return json.loads(self.fslab(*words, "--json").stdout)
 
-    def begin(self, *words: object) -> subprocess.Popen[str]:
+    def begin(self, *words: object) -> Started:
         """Start a command of the operator in the background."""
-        return subprocess.Popen(
-            inside(self.hub, FSLAB, *words), env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True,
-        )  # fmt: skip
+        argv = [FSLAB, *map(str, words)]
+        return self.starter.start(argv, cwd=self.directory, beside=self.hub, FSLAB_STORE=self.url("fslab"))
 
     def start_scheduler(self) -> None:
         with (self.directory / "scheduler.log").open("ab") as log:
             self.scheduler = subprocess.Popen(
                 inside(self.hub, *WITH_US, FSLAB, "fleet", "scheduler"),
-                stdout=log, stderr=log, env=self.environment, start_new_session=True,
+                stdout=log, stderr=log, env={**os.environ, "FSLAB_STORE": self.url("fslab")}, start_new_session=True,
             )  # fmt: skip
 
     def end_scheduler(self, signum: int = signal.SIGTERM) -> None:
@@ -230,7 +224,7 @@ def _member(lab: Lab, number: int, undo: ExitStack) -> Member:
 
 
 @contextmanager
-def lab(programs: Path, directory: Path, machines: int) -> Iterator[Lab]:
+def lab(programs: Path, directory: Path, machines: int, starter: Starter) -> Iterator[Lab]:
     """Yield a running fleet: database, scheduler, and machines that are online."""
     with ExitStack() as undo:
         hub = namespace()
@@ -246,7 +240,7 @@ def lab(programs: Path, directory: Path, machines: int) -> Iterator[Lab]:
             sh(*inside(hub.pid, *words.split()))
         cluster = undo.enter_context(postgresql.running(programs, hub.pid))
         cluster.execute("CREATE DATABASE fleet")
-        made = Lab(directory=directory, hub=hub.pid, cluster=cluster)
+        made = Lab(directory=directory, starter=starter, hub=hub.pid, cluster=cluster)
         cluster.execute("CREATE ROLE measuring LOGIN")
         made.fslab("store", "grant", "--measuring", "measuring")
         made.start_scheduler()

@@ -128,9 +128,9 @@ class Starter:
         self._channel.connect(str(path))
 
     def run(
-        self, argv: list[str], *, cwd: Path, timeout_s: float, user: int | None = None
+        self, argv: list[str], *, cwd: Path, timeout_s: float, user: int | None = None, **more: Any
     ) -> subprocess.CompletedProcess[str]:
-        """Run one fslab command to its end, with the environment of this process.
+        """Run one fslab command to its end. ``more``: as of ``start``.
 
         Raises TimeoutError after ``timeout_s`` (subprocess.TimeoutExpired if PYTHONPATH has changed). ``user``: the uid
         to run as.
@@ -141,7 +141,7 @@ class Starter:
                 argv, capture_output=True, text=True, cwd=cwd, timeout=timeout_s, user=user, check=False,
                 stdin=subprocess.DEVNULL,
             )  # fmt: skip
-        process = self.start(argv, cwd=cwd, user=user)
+        process = self.start(argv, cwd=cwd, user=user, **more)
         try:
             out, err = process.communicate(timeout=timeout_s)
         except TimeoutError:
@@ -150,17 +150,28 @@ class Starter:
         return subprocess.CompletedProcess(argv, process.wait(), out, err)
 
     def start(
-        self, argv: list[str], *, cwd: Path, user: int | None = None, terminal: int | None = None
+        self,
+        argv: list[str],
+        *,
+        cwd: Path,
+        user: int | None = None,
+        terminal: int | None = None,
+        beside: int | None = None,
+        **environment: str,
     ) -> Started:
-        """Start one fslab command, with the environment of this process. ``terminal``: descriptor for its standard
-        streams, which is closed here; by default they are files, and empty input."""
+        """Start one fslab command, with the environment of this process and these variables.
+
+        ``terminal``: descriptor for its standard streams, which is closed here; by default they are files, and empty
+        input. ``beside``: a process in whose namespaces of network and host name it runs.
+        """
         request = {
             "argv": argv,
             "cwd": str(cwd),
-            "environment": dict(os.environ),
+            "environment": {**os.environ, **environment},
             "user": user,
             "may_drop": caches.allowed(),
             "terminal": terminal is not None,
+            "beside": beside,
         }
         ours, theirs = socket.socketpair()
         files = [os.memfd_create(name) for name in ("stdout", "stderr")] if terminal is None else []
@@ -276,6 +287,12 @@ def _become(request: dict[str, Any], out: int, err: int, _reply: int) -> dict[st
     os.environ.clear()
     os.environ.update(request["environment"])
     time.tzset()
+    if request["beside"] is not None:
+        from fslab.system import syscalls
+
+        for kind in ("net", "uts"):
+            with Path(f"/proc/{request['beside']}/ns/{kind}").open() as namespace:
+                syscalls.setns(namespace.fileno(), 0)
     os.chdir(request["cwd"])
     if request["user"] is not None:
         os.setreuid(request["user"], request["user"])

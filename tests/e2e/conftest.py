@@ -110,7 +110,7 @@ def programs() -> Path:
 
 
 @pytest.fixture
-def two(programs: Path, tmp_path: Path) -> Iterator[fleet_lab.Lab]:
+def two(programs: Path, tmp_path: Path, starter: Starter) -> Iterator[fleet_lab.Lab]:
     """Yield a running fleet of two machines."""
-    with fleet_lab.lab(programs, tmp_path, 2) as made:
+    with fleet_lab.lab(programs, tmp_path, 2, starter) as made:
         yield made

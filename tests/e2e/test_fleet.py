@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from tests import fleet_lab, postgresql
 from tests.limits import LIMIT_S, RUN_LIMIT_S, wait_for
+from tests.starter import Starter
 
 from fslab.errors import StoreError
 from fslab.fleet import execution
@@ -188,13 +189,13 @@ FAULTS: tuple[Callable[[fleet_lab.Lab, fleet_lab.Member], object], ...] = (
 
 
 @pytest.mark.slow
-def test_a_hundred_random_faults(programs: Path, study: Path, tmp_path: Path) -> None:
+def test_a_hundred_random_faults(programs: Path, study: Path, tmp_path: Path, starter: Starter) -> None:
     """No trial is lost or stored twice, the run ends by itself, and nothing is left on the machines.
 
     A machine that is nearly done pauses until all faults have happened, however fast it is.
     """
     chosen, trials = random.Random(18), 250
-    with fleet_lab.lab(programs, tmp_path, 4) as lab:
+    with fleet_lab.lab(programs, tmp_path, 4, starter) as lab:
         run = lab.begin("run", study, "--fleet", "--trials", trials, "--json")
         for _ in range(100):
             time.sleep(chosen.uniform(0.2, 1.5))

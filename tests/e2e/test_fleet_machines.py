@@ -18,6 +18,7 @@ from tests import fleet_lab
 from tests.e2e.test_fleet import CELLS, STUDY, TRIALS, check_results, measured
 from tests.frozen import frozen
 from tests.limits import LIMIT_S, RUN_LIMIT_S, wait_for
+from tests.starter import Starter
 
 from fslab.errors import StoreDeniedError
 
@@ -221,14 +222,14 @@ def frozen_writer(member: fleet_lab.Member) -> Path | None:
     return None
 
 
-def test_a_disk_that_hangs(programs: Path, study: Path, tmp_path: Path) -> None:
+def test_a_disk_that_hangs(programs: Path, study: Path, tmp_path: Path, starter: Starter) -> None:
     """A trial's process waits for a frozen file system, and not even SIGKILL ends it.
 
     The agent ends the study with the mount that cannot be undone, stays online, and runs the next study when the disk
     is back. Takes some minutes: a clean-up has its time.
     """
     study.write_text(WRITING)
-    with fleet_lab.lab(programs, tmp_path, 1) as lab:
+    with fleet_lab.lab(programs, tmp_path, 1, starter) as lab:
         (member,) = lab.members
         settings = member.home / "worker.toml"
         settings.write_text(settings.read_text() + "\nstall = 30\n")
