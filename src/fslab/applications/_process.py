@@ -4,6 +4,7 @@ It is a process of its own, so that the trial can watch and end it. Prints a doc
 with it.
 """
 
+import gc
 import json
 import os
 import sys
@@ -49,4 +50,6 @@ def main(what: str, text: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    code = main(*sys.argv[1:])
+    gc.freeze()  # as fslab itself
+    sys.exit(code)
