@@ -303,6 +303,22 @@ def test_jobs_that_do_not_start_together_have_no_sum_and_their_times_add_up(orde
     assert found.measured_s == 4.0
 
 
+def test_jobs_with_different_ramp_times_are_measured_at_different_times_and_have_no_sum() -> None:
+    """fio reports nothing of the ramp time, in which the other job runs beside it."""
+    text = "[global]\nsize=64m\nrw=randread\ntime_based\nruntime=1\n[a]\nramp_time=3\n[b]\n[c]\nwait_for=a\n"
+    jobs = [report(read=(MIB, 1000))] * 3
+    found = reading(text, *jobs)
+    assert not any(name.startswith(("total", "phase")) for name in found.metrics)
+    assert found.measured_s == 3.0, "seconds 0 to 1, 3 to 4 and 4 to 5"
+    begun = reading(
+        text, *(job | {"job_start": start} for job, start in zip(jobs, (0, 0, 4000), strict=True))
+    )
+    assert begun.measured_s == 3.0
+    assert FIO.expected_s(parsed(text)) >= 5
+    alike = reading(text.replace("ramp_time=3", "").replace("time_based", "ramp_time=3"), *jobs)
+    assert alike.metrics["phase_1_read_bandwidth"] == 2 * MIB
+
+
 def test_a_sum_has_the_time_of_its_own_direction_and_phase() -> None:
     text = "[global]\nsize=8m\n[a]\nrw=read\n[b]\nrw=read\n[slow]\nrw=write\n[later]\nstonewall\nrw=write\n"
     jobs = (

@@ -173,9 +173,8 @@ class FioFile(Workload[FioFileParameters]):
         """Return the duration of the layout, plus the time until the last job has ended."""
         jobs = parameters.jobs
         read = [job for job in jobs if "read" in job.directions]
-        spans = _fio_phases.spans(
-            [job.start for job in jobs], [job.work_s(_GUESSED_BYTES_PER_S) for job in jobs]
-        )
+        durations_s = [job.work_s(_GUESSED_BYTES_PER_S) - job.start.ramp_s for job in jobs]
+        spans = _fio_phases.spans([job.start for job in jobs], durations_s)
         return _STARTUP_S + _files(read).bytes / _GUESSED_BYTES_PER_S + max(end for _, end in spans)
 
 

@@ -51,7 +51,8 @@ class FioParameters(Parameters):
 
     Each job has metrics of its own, with its name as a prefix (`reader_read_iops`). Jobs that start together also have
     a sum: `total_read_iops`, or `phase_2_read_iops` if jobs of other phases read too: what they transferred from the
-    first start to the last end. A job after `stonewall`, `wait_for` or another `startdelay` is another phase.
+    first start to the last end. A job after `stonewall` or `wait_for`, or with another `startdelay` or `ramp_time`,
+    is another phase.
 
     fslab itself sets directory, logs and output; `fslab plan` lists the lines that it leaves out. `filename=/dev/sdb`
     becomes a file `dev_sdb` on the file system under test. Options that would run commands or reach outside the test

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fslab.units import parse_duration
+from fslab.workloads import _fio_time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -13,42 +14,48 @@ class Start:
 
     ``walled``: the end of all jobs before it, which also holds the jobs after it (``stonewall``). ``after``: the end of
     the job with this name (``wait_for``). ``delay_s``: this time from fio's own start; None if fio draws it at random.
+    ``ramp_s``: how long it then runs before fio measures.
     """
 
     name: str
     walled: bool = False
     after: str | None = None
     delay_s: float | None = 0.0
+    ramp_s: float = 0.0
 
 
 def start_of(name: str, options: Mapping[str, str | None]) -> Start:
     """Return what the options of a job say about its start."""
     walled = "stonewall" in options and options["stonewall"] != "0"
     return Start(
-        name=name, walled=walled, after=options.get("wait_for"), delay_s=_delay_s(options.get("startdelay"))
+        name=name,
+        walled=walled,
+        after=options.get("wait_for"),
+        delay_s=_delay_s(options.get("startdelay")),
+        ramp_s=_fio_time.ramp_s(options),
     )
 
 
 def phases(starts: Sequence[Start]) -> tuple[int, ...]:
-    """Return a number for each job, counted from 1. Jobs with the same number start at the same time."""
+    """Return a number for each job, counted from 1. Jobs with the same number are measured from the same time on."""
     known: dict[tuple[object, ...], int] = {}
     walls, found = 0, []
     for index, start in enumerate(starts):
         walls += start.walled and index > 0
-        key = (walls, start.after, start.delay_s, index if start.delay_s is None else None)
+        key = (walls, start.after, start.delay_s, start.ramp_s, index if start.delay_s is None else None)
         found.append(known.setdefault(key, len(known) + 1))
     return tuple(found)
 
 
 def spans(starts: Sequence[Start], durations_s: Sequence[float]) -> list[tuple[float, float]]:
-    """Return start and end of each job, in seconds from fio's own start."""
+    """Return when each job is measured, in seconds from fio's own start. ``durations_s``: without its ramp time."""
     found: list[tuple[float, float]] = []
     wall = 0.0
     for index, (start, duration) in enumerate(zip(starts, durations_s, strict=True)):
         if start.walled and index:
             wall = max(wall, *(end for _, end in found))
         after = [end for other, (_, end) in zip(starts, found, strict=False) if other.name == start.after]
-        begin = max(wall, start.delay_s or 0.0, *after)
+        begin = max(wall, start.delay_s or 0.0, *after) + start.ramp_s
         found.append((begin, begin + duration))
     return found
 
@@ -56,10 +63,13 @@ def spans(starts: Sequence[Start], durations_s: Sequence[float]) -> list[tuple[f
 def reported_spans(
     starts: Sequence[Start], reports: Sequence[Mapping[str, Any]], durations_s: Sequence[float]
 ) -> list[tuple[float, float]]:
-    """Return start and end of each job in seconds: as fio 3.35 and newer report them, else in the order of starts."""
+    """Return when each job was measured, in seconds: as fio 3.35 and newer report it, else in the order of starts."""
     if not all("job_start" in report for report in reports):
         return spans(starts, durations_s)
-    begins = [float(report["job_start"]) / 1000 for report in reports]
+    begins = [
+        float(report["job_start"]) / 1000 + start.ramp_s
+        for start, report in zip(starts, reports, strict=True)
+    ]
     return [(begin, begin + seconds) for begin, seconds in zip(begins, durations_s, strict=True)]
 
 
