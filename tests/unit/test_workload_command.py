@@ -101,6 +101,22 @@ def test_metrics_are_read_from_what_it_prints() -> None:
         COMMAND.read(parameters, ToolOutput(stdout="", stderr="cp: No space left on device", duration_s=1))
 
 
+@pytest.mark.parametrize(
+    ("written", "number"),
+    [("1,234", 1234), ("-1,234,567.5e3,", -1_234_567_500), ("12.5,", 12.5), ("0,75", None), ("1.234,5", None),
+     ("1,2345", None), ("12,34,567", None)],
+)  # fmt: skip
+def test_a_comma_separates_thousands_and_never_decimals(written: str, number: float | None) -> None:
+    """Without it, 0,75 of another locale would be 75."""
+    parameters = parsed(run="x", **{"metrics.rate.pattern": "rate ([-0-9.,e]+)"})
+    output = ToolOutput(stdout=f"rate {written} MB/s", stderr="", duration_s=1)
+    if number is not None:
+        assert COMMAND.read(parameters, output).metrics["rate"] == number
+        return
+    with pytest.raises(ToolOutputError, match="LC_ALL=C"):
+        COMMAND.read(parameters, output)
+
+
 ENDLESS = {"metrics.rate.pattern": "(?:a+)+b (.*)"}
 LONG = ToolOutput(stdout="a" * 60, stderr="", duration_s=1)
 

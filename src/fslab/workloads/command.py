@@ -5,6 +5,7 @@ without confinement, or as a user that the study names. Such a study therefore r
 (``Workload.own_commands``).
 """
 
+import re
 from collections import deque
 from collections.abc import Mapping
 from math import ceil
@@ -21,6 +22,7 @@ from fslab.workloads._command_lines import filled, split
 from fslab.workloads._command_parameters import CommandParameters
 
 _FLUSHED = '"$@" && sync -f .'
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?![\d,])")
 
 
 class OwnCommand(Workload[CommandParameters]):
@@ -120,8 +122,12 @@ def _figure(parameters: CommandParameters, name: str, output: ToolOutput) -> flo
     if not found:
         told = one_line(output.stdout, output.stderr) or "nothing"
         raise ToolOutputError(f"metric '{name}': no match of '{pattern.pattern}' in the output: {told}")
-    number = found[0][1] or ""
+    written = found[0][1] or ""
+    number = written.rstrip(",")
     try:
-        return float(number.replace(",", "")) * parameters.factor(name)
+        return float(number.replace(",", "") if _THOUSANDS.match(number) else number) * parameters.factor(
+            name
+        )
     except ValueError as error:
-        raise ToolOutputError(f"metric '{name}': '{number}' is not a number") from error
+        hint = "a comma may only separate thousands: run the command with LC_ALL=C" if "," in number else None
+        raise ToolOutputError(f"metric '{name}': '{written}' is not a number", hint=hint) from error
