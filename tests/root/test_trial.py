@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, Fresh, MachineSpec, MediumSpec, TrialKey
 from fslab.storage import Workspace
 from fslab.system import memory_limit, proc, warm_memory
+from fslab.system.kernel_log import KernelMessages
 from fslab.trial_record import Status, TrialRecord
 
 FIO: dict[str, Any] = {"rw": "randwrite", "bs": "4k", "direct": True, "size": "8m", "io_size": "8m"}
@@ -303,3 +305,33 @@ def test_a_file_larger_than_the_limit_of_memory_is_read_from_the_disk(workspace:
         groups = proc.run(["cat", "/proc/self/cgroup"], within=within).stdout
     assert groups != Path("/proc/self/cgroup").read_text()
     assert not list(Path("/sys/fs/cgroup").glob("**/fslab-test"))
+
+
+def test_a_tool_that_the_kernel_kills_for_lack_of_memory_fails_with_the_kernels_reason(
+    workspace: Workspace,
+) -> None:
+    if not memory_limit.is_possible() or KernelMessages().read() is None:
+        pytest.skip(
+            "no control group with a limit of memory may be made, or the kernel's log may not be read"
+        )
+    greedy = cell(
+        "command",
+        {"run": f"{sys.executable} -c 'bytearray(300 << 20)'"},
+        stack={"machine": MachineSpec(memory="128m")},
+    )
+    record = run(workspace, greedy)
+    assert record.status_text == "failed:crashed"
+    assert "the kernel logged: Memory cgroup out of memory: Killed process" in str(record.error)
+    assert "'guest_memory'" in str(record.error)
+
+
+@pytest.mark.parametrize("filesystem", ["ext4", "xfs"])
+def test_a_medium_that_has_less_room_than_its_size_says_so_when_it_is_full(
+    workspace: Workspace, filesystem: str
+) -> None:
+    """While a tool writes, and while mkfs does: xfs has a journal of 64 MiB."""
+    sparse = made.spec(filesystem, options={"size": "400m", "room": "60m"})
+    large = {"run": "dd if=/dev/urandom of={directory}/x bs=1M count=80 conv=fsync"}
+    record = run(workspace, made.cell(sparse, "command", large, cache=Cache.WARM))
+    assert record.status_text == "failed:no_space"
+    assert "more 'room'" in str(record.error)

@@ -221,6 +221,11 @@ def test_reports_are_looked_at_also_where_the_file_system_has_a_bound(
         check()
 
 
+OUT_OF_MEMORY = (
+    "Memory cgroup out of memory: Killed process 32503 (python3 (x)) total-vm:319320kB, anon-rss:130304kB, "
+)
+
+
 class TestOutOfMemory:
     def test_children_are_killed_before_fslab_when_memory_is_short(self) -> None:
         before = oom.OWN.read_text()
@@ -235,6 +240,22 @@ class TestOutOfMemory:
             assert int(proc.run(["cat", "/proc/self/oom_score_adj"]).stdout) == oom.EXPENDABLE
             assert int(oom.OWN.read_text()) == own
         assert int(oom.OWN.read_text()) == before
+
+    @pytest.mark.parametrize(
+        ("line", "killed"),
+        [
+            (f"{OUT_OF_MEMORY}UID:0 pgtables:320kB oom_score_adj:500", True),
+            (f"{OUT_OF_MEMORY}oom_score_adj:1000", True),
+            (f"{OUT_OF_MEMORY}oom_score_adj:300", False),
+            (OUT_OF_MEMORY.removeprefix("Memory cgroup o").replace("ut", "Out", 1), True),
+            ("python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=500", False),
+        ],
+    )
+    def test_what_the_kernel_logs_of_a_killed_child_is_known(self, line: str, killed: bool) -> None:
+        found = oom.killed(["EXT4-fs (loop1): mounted filesystem", line])
+        assert bool(found) is killed
+        if found:
+            assert found.endswith("ut of memory: Killed process 32503 (python3 (x))")
 
 
 AT_ONCE = {"threads", "numjobs", "nthreads", "iodepth", "seekers"}

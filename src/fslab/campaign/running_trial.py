@@ -15,6 +15,7 @@ from fslab.campaign.probing import Findings
 from fslab.cell import Cache, Cell, TrialKey
 from fslab.errors import (
     FULL_DISK,
+    SIZES_HINT,
     BusyError,
     FailureClass,
     FslabError,
@@ -28,7 +29,7 @@ from fslab.storage import Workspace, options_in_effect
 from fslab.storage.filesystems import COMMANDS
 from fslab.storage.mounted_stack import Stack
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import process_marks, tools
+from fslab.system import oom, process_marks, tools
 from fslab.system.kernel_log import KernelMessages, about
 from fslab.system.signals import Teardown
 from fslab.trial_record import Provenance, RunPart, Severity, Status, TrialRecord, ValidityWarning, Value
@@ -93,7 +94,9 @@ class RunningTrial:
             words = {word for command in self.workspace.commands for word in command.argv}
             texts = [message.text for message in about(log.messages(), words)]
             self.observed.setdefault("kernel_log", tuple(texts[-KEPT_LINES:]))
-            self.failure = self.failure or (error if isinstance(error, FslabError) else _from_os_error(error))
+            if self.failure is None:
+                self.failure = error if isinstance(error, FslabError) else _from_os_error(error)
+                self._explain(self.failure, oom.killed(texts))
 
     def check_ended(self) -> None:
         """Raise ToolFailedError if processes that the measured command started still run: its figures are then not of
@@ -171,6 +174,22 @@ class RunningTrial:
             ),
             raw=self.raw,
         )
+
+    def _explain(self, failure: FslabError, killed: str | None) -> None:
+        """Add to a failure what the failed program cannot know: that the kernel killed a process for lack of memory, or
+        that the medium has less room than its size."""
+        if killed:
+            failure.what += f"; the kernel logged: {killed}"
+            machine = self.cell.stack.machine
+            more = (
+                "raise 'guest_memory'" if machine.memory or machine.type != "host" else "end other programs"
+            )
+            failure.hint = f"{more}, or let the workload use less memory"
+        elif failure.hint == SIZES_HINT:
+            planned = parsed_stack(self.cell.stack).medium_plan(self.workspace.images)
+            if (planned.holds_bytes or 0) < (planned.size_bytes or 0):
+                more = f"more '{planned.holds_key}' or a larger size"
+                failure.hint = f"give the medium {more}, or the workload a smaller one"
 
     def _status(self) -> Status:
         if self.failure is not None:

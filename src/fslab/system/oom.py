@@ -5,13 +5,18 @@ the next run.
 """
 
 import contextlib
+import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 OWN = Path("/proc/self/oom_score_adj")
 KEPT, EXPENDABLE = -500, 500
+# mm/oom_kill.c in Linux 5.3 and newer; the score is there since 5.4.
+_KILLED = re.compile(
+    r"^((?:Memory cgroup out|Out) of memory: Killed process \d+ \(.*\)) total-vm:(?:.* oom_score_adj:(-?\d+))?"
+)
 
 
 @contextmanager
@@ -30,6 +35,15 @@ def expendable() -> Iterator[None]:
     has the protection of fslab. The value is that of the process, so one thread at a time starts a child."""
     with _starting, _adjusted(lambda found: max(found, EXPENDABLE)):
         yield
+
+
+def killed(messages: Iterable[str]) -> str | None:
+    """Return what the kernel logged of the last process that it killed for lack of memory; None without one. A process
+    that it kills later than those of ``expendable`` is another program's."""
+    found = [
+        match for match in map(_KILLED.match, messages) if match and int(match[2] or EXPENDABLE) >= EXPENDABLE
+    ]
+    return found[-1][1] if found else None
 
 
 @contextmanager
