@@ -119,10 +119,13 @@ def run_request(path: Path) -> dict[str, Any]:
 def _ground(directory: Path) -> tuple[Path, Mount]:
     """Return the path of the directory, which is created if it does not exist, and its mount.
 
-    Raises UsageError if this fails or the directory is not empty, UnsupportedError if the promises of its file system
-    are not known.
+    Raises UsageError if this fails or the directory is not empty, UnsafeError if its mount cannot be made again as it
+    is, UnsupportedError if the promises of its file system are not known.
     """
     path_owners.check_closed(directory, "DIRECTORY")
+    mount = mounts.containing(directory)
+    if not _is_campaigns(mount):
+        user_mounts.check_restorable(mount)
     try:
         directory.mkdir(exist_ok=True)
     except OSError as error:
@@ -130,7 +133,6 @@ def _ground(directory: Path) -> tuple[Path, Mount]:
     path_owners.check_closed(directory, "DIRECTORY")  # below /tmp, another user can have made it first
     if any(directory.iterdir()):
         raise UsageError("the directory is not empty", where=str(directory), hint="name a new or empty one")
-    mount = mounts.containing(directory)
     examine.check_known(REGISTRY.get(mount.filesystem))
     return directory.resolve(), mount
 
@@ -139,7 +141,7 @@ def _ground(directory: Path) -> tuple[Path, Mount]:
 def _journaled(mount: Mount) -> Iterator[None]:
     """Have the journal tell that a file system that is unmounted meanwhile was mounted: after SIGKILL, ``fslab clean``
     mounts it again. One of a campaign is in the campaign's journal."""
-    if mount.target.is_relative_to(paths.runtime()):
+    if _is_campaigns(mount):
         yield
         return
     with CampaignJournal(new_id()) as journal:
@@ -149,6 +151,10 @@ def _journaled(mount: Mount) -> Iterator[None]:
         finally:
             if mounts.at(mount.target) is not None:
                 journal.undone(entry)
+
+
+def _is_campaigns(mount: Mount) -> bool:
+    return mount.target.is_relative_to(paths.runtime())
 
 
 def _tested(directory: Path, mount: Mount, image: Path) -> examine.Subject:

@@ -1,17 +1,41 @@
 """File systems of the user that a test unmounts: after a crash, the journal says how to mount them again."""
 
 import json
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from fslab import untrusted_text
-from fslab.errors import FslabError, MountError
+from fslab.errors import FslabError, MountError, UnsafeError
 from fslab.storage.filesystems import REGISTRY
-from fslab.system import kernel_log, mounts, path_owners
+from fslab.system import files, kernel_log, mountinfo, mounts, path_owners, trees
 from fslab.system.mountinfo import Mount
 
 KIND = "mounted"
+
+
+def check_restorable(mount: Mount) -> None:
+    """Raise UnsafeError unless all is as before after ``mount`` is unmounted and its device is mounted there again.
+
+    What is mounted below it at the same place would be unmounted too, and lost if it is in memory. A part of a file
+    system would become all of it. A second mount keeps in memory what the test takes from the disk.
+    """
+    others = [other for other in mounts.mounted() if other.number != mount.number]
+    whole = b"subvol=" + bytes(mount.root) in mountinfo.unescaped(mount.super_options).split(b",")
+    with files.opened(mount.target, os.O_PATH) as place:
+        hidden = trees.mount_of(place).split()[1] != str(mount.number)
+    if hidden or any(other.target == mount.target for other in others):
+        why = "several file systems are mounted over each other"
+    elif mount.root != Path("/") and not whole:
+        why = f"only {mount.root} of its file system is mounted"
+    elif twice := [other for other in others if other.device == mount.device]:
+        why = f"its file system is also mounted at {twice[0].target}"
+    else:
+        return
+    raise UnsafeError(
+        f"{why}, and the test unmounts it", where=str(mount.target), hint="mount the disk once, by itself"
+    )
 
 
 def target_of(mount: Mount) -> str:
