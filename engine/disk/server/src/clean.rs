@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::sys;
 
@@ -129,14 +129,16 @@ fn real(directory: &Path) -> io::Result<PathBuf> {
     Ok(parts.map(|(parent, name)| parent.join(name)).unwrap_or(directory))
 }
 
-/// Abort the connection, unmount file systems on the disk's loop devices, detach these, and remove the directory.
+/// Abort the connection, unmount file systems on the disk's loop devices, detach these, and remove the directory. Refuse
+/// a directory with a file `disk` that is not served: an image of somebody else, whose loop devices are theirs.
 pub(crate) fn clean(directory: &Path) -> anyhow::Result<()> {
     let directory = real(directory)?;
     let disk = directory.join("disk");
     let held = loops(&disk)?;
-    let all = mounts()?;
-    if all.iter().any(|mount| mount.target == directory && mount.kind == "fuse.fslab-disk") {
+    if mounts()?.iter().any(|mount| mount.target == directory && mount.kind == "fuse.fslab-disk") {
         abort(&directory).with_context(|| format!("cannot abort {}", directory.display()))?;
+    } else if disk.symlink_metadata().is_ok() {
+        bail!("{} is no virtual disk: it has a file 'disk' of its own", directory.display());
     }
     for name in &held {
         release(name, &disk)?;
@@ -164,6 +166,18 @@ mod tests {
         assert_eq!(unescape(b"/a\\040b\\011c"), PathBuf::from("/a b\tc"));
         assert_eq!(unescape(b"/plain"), PathBuf::from("/plain"));
         assert_eq!(unescape(b"/a\\"), PathBuf::from("/a\\"));
+    }
+
+    #[test]
+    fn a_directory_with_an_image_of_somebody_else_is_refused() {
+        let directory = std::env::temp_dir().join(format!("fslab-clean-{}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        fs::write(directory.join("disk"), "mine").unwrap();
+        let said = clean(&directory).map_err(|error| error.to_string());
+        fs::remove_file(directory.join("disk")).unwrap();
+        assert!(said.is_err_and(|said| said.contains("is no virtual disk")));
+        clean(&directory).unwrap();
+        assert!(!directory.exists());
     }
 
     #[test]
