@@ -91,12 +91,13 @@ def run(
     tool: str,
     parameters: dict[str, Any],
     *,
-    size: str = "400m",
+    size: str | None = None,
     limit_s: float = LIMIT_S,
     filesystem: str = "ext4",
     mkfs_options: str = "",
 ) -> TrialRecord:
     skipped_without(tool)
+    size = size or {"ext4": "160m"}.get(filesystem, "400m")
     stack = made.spec(filesystem, options={"size": size, "room": size}, mkfs_options=mkfs_options)
     cell = made.cell(stack, tool, parameters, time_limit_s=limit_s)
     key = TrialKey(campaign=workspace.campaign, block=0, seed=7)

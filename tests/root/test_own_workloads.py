@@ -40,7 +40,7 @@ def run(
     workspace: Workspace, tool: str, parameters: dict[str, Any], limit_s: float = LIMIT_S,
     cache: Cache = Cache.WARM,
 ) -> TrialRecord:  # fmt: skip
-    stack = made.spec("ext4", options={"size": "320m", "room": "320m"})
+    stack = made.spec("ext4", options={"size": "160m", "room": "160m"})
     cell = made.cell(stack, tool, parameters, time_limit_s=limit_s, cache=cache)
     return run_trial(
         cell, TrialKey(campaign=workspace.campaign, block=0, seed=7), workspace, machine={"kernel": "here"}

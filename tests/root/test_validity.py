@@ -36,7 +36,7 @@ USAGE = Usage(user_s=0.0, system_s=0.0, max_rss_bytes=0, voluntary_switches=0, i
 
 
 def spec() -> StackSpec:
-    return made.spec(options={"size": "320m", "room": "320m"})
+    return made.spec(options={"size": "160m", "room": "160m"})
 
 
 def run(workspace: Workspace, parameters: dict[str, Any], cache: Cache = Cache.WARM) -> TrialRecord:
