@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import struct
 import termios
@@ -159,7 +160,7 @@ def test_the_answer_fits_one_screen(store: Path, fslab: Fslab) -> None:
     assert len(plain) <= 24
     assert max(map(cell_len, plain)) <= 80
     assert "Behind by up to: ext4-0" in " ".join(plain)
-    assert any("fslab results c1 --all" in line for line in plain)
+    assert any("fslab results c1 --store" in line for line in plain)
 
 
 def test_an_interrupted_run_shows_what_it_has(
@@ -169,6 +170,7 @@ def test_an_interrupted_run_shows_what_it_has(
     file, study = str(tmp_path / "store.sqlite"), tmp_path / "own.yaml"
     study.write_text(OWN)
     monkeypatch.setattr(run, "undo_leftovers", lambda **_: None)
+    monkeypatch.setenv("FSLAB_STORE", file)
 
     def shown(blocks: int, *options: str) -> tuple[str, str]:
         def interrupted(campaign: Campaign, opened: Store, *_: object, **__: object) -> None:
@@ -181,7 +183,7 @@ def test_an_interrupted_run_shows_what_it_has(
 
         monkeypatch.setattr(launch, "run", interrupted)
         with pytest.raises(InterruptedBySignal):
-            app(["run", str(study), "--store", file, "--quiet", *options], standalone_mode=False)
+            app(["run", str(study), "--quiet", *options], standalone_mode=False)
         with Store.open(file) as opened:
             return capsys.readouterr().out, opened.campaign().id
 
@@ -196,3 +198,14 @@ def test_an_interrupted_run_shows_what_it_has(
     document, campaign = shown(5, "--json")
     found = json.loads(document)
     assert (found["campaign"], found["counts"]["stored"]) == (campaign, 10)
+
+
+def test_the_commands_that_are_shown_work_as_they_are_shown(
+    store: Path, fslab: Fslab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = fslab("results", "c", "--store", store).stdout.replace("\n  ", " ")
+    command = re.search(r"fslab (explain c1 --store \S+)", shown)
+    assert command is not None
+    assert fslab(*shlex.split(command[1])).returncode == 0
+    monkeypatch.setenv("FSLAB_STORE", str(store))
+    assert "--store" not in fslab("results", "c").stdout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -45,6 +45,7 @@ class CampaignResults:
     def __init__(self, campaign: Campaign, store: Store) -> None:
         self.campaign = as_it_is(campaign, store)
         self._store = store
+        self._build = partial(build, self.campaign, in_commands=store.in_commands(campaign.id))
 
     def __repr__(self) -> str:
         return f"<CampaignResults {self.id}: {self.campaign.study_title!r}, {self.campaign.status}>"
@@ -76,7 +77,7 @@ class CampaignResults:
         if baseline is None and not everything:
             return self._report
         known = all_metrics if everything else headline_metrics
-        found = build(self.campaign, self.trials, baseline=baseline, known=known)
+        found = self._build(self.trials, baseline=baseline, known=known)
         named = {(row.workload, row.metric) for row in self._report.rows}
         rows = [
             row
@@ -87,7 +88,7 @@ class CampaignResults:
 
     @cached_property
     def _report(self) -> Report:
-        return build(self.campaign, self.trials)
+        return self._build(self.trials)
 
     def conclusion(self) -> Conclusion:
         """Return for each workload the best stack or the tie, the difference and the confidence; the warnings; and how

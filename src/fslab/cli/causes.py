@@ -35,8 +35,11 @@ def show(everything: Sequence[Evidence]) -> None:
             print_wrapped(f"  trace not used: {why}")
 
 
-def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
-    """Print the mechanisms, those in which the stacks differ most first, each with its strongest explanation."""
+def show_ranked(everything: Sequence[Evidence], in_commands: str) -> None:
+    """Print the mechanisms, those in which the stacks differ most first, each with its strongest explanation.
+
+    ``in_commands``: how commands name the campaign.
+    """
     from fslab.api import explanations
 
     ranked = explanations.ranking(everything)
@@ -55,7 +58,7 @@ def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
         print_wrapped(f"  falsified if: {strongest.refuted_by}", style="dim")
     hidden = len(ranked) - SHOWN
     rest = f"{counted(hidden, 'more mechanism')}, " if hidden > 0 else ""
-    print_wrapped(f"{rest}every cell and counter: fslab explain {campaign} --all")
+    print_wrapped(f"{rest}every cell and counter: fslab explain {in_commands} --all")
     print_wrapped("an observed mechanism need not be a cause; to show causes: --ablate", style="dim")
 
 

@@ -104,7 +104,8 @@ def explain(
             if more.ablate:
                 again.ablate(everything, more, first=a is not None, as_json=as_json)
                 return
-        _print(found, everything, every=every or workload is not None, as_json=as_json)
+        known = opened.in_commands(found.id)
+        _print(found.id, everything, known, every=every or workload is not None, as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,15 +170,17 @@ class _Again:
         return stored, ablation.read(stored, self.store)[1]
 
 
-def _print(campaign: Campaign, everything: list[Evidence], *, every: bool, as_json: bool) -> None:
-    """Print the explanations; ``every``: cell by cell."""
+def _print(
+    campaign: str, everything: list[Evidence], in_commands: str, *, every: bool, as_json: bool
+) -> None:
+    """Print the explanations; ``every``: cell by cell. ``in_commands``: how commands name the campaign."""
     from fslab.api import explanations
     from fslab.cli import causes
 
     if as_json:
         print_json(
             {
-                "campaign": campaign.id,
+                "campaign": campaign,
                 "statements": explanations.as_document(everything),
                 "traces_not_used": explanations.traces_not_used(everything),
             }
@@ -185,7 +188,7 @@ def _print(campaign: Campaign, everything: list[Evidence], *, every: bool, as_js
     elif every:
         causes.show(everything)
     else:
-        causes.show_ranked(everything, campaign.id)
+        causes.show_ranked(everything, in_commands)
 
 
 def _print_ablation(campaign: Campaign, store: Store, *, as_json: bool) -> None:

@@ -50,12 +50,13 @@ def build(
     baseline: str | None = None,
     known: MetricsOf = headline_metrics,
     together: Sequence[Group] | None = None,
+    in_commands: str | None = None,
 ) -> Report:
     """Return the report: a row for each headline metric of each workload, in the order of the plan.
 
     ``trials`` may be incomplete and in any order. Each stack is compared with the best of its row, or with
     ``baseline``: the name, label, id or file system of a stack. ``together``: the trials in groups, if the caller
-    already has them.
+    already has them. ``in_commands``: how commands name the campaign; default: by its id.
     """
     same = same_stacks({cell.stack_id: cell.stack for cell in campaign.cells}, trials)
     stacks = _stacks(campaign.cells, trials, same)
@@ -70,6 +71,7 @@ def build(
     facts = campaign.machine
     return Report(
         campaign=campaign.id,
+        in_commands=in_commands or campaign.id,
         study=campaign.study_id,
         title=campaign.study_title,
         status=campaign.status,

@@ -256,8 +256,13 @@ def _commands(text: str, width: int, *, style: str = "") -> Text:
 def _more(report: Report, conclusion: Conclusion) -> str:
     """Return the commands that show more."""
     notes = [f"--notes ({len(report.notes)})"] if report.notes else []
-    claims = [f"fslab claims {report.campaign}"] if conclusion.claims else []
-    told = [f"fslab results {report.campaign} --all", *notes, f"fslab explain {report.campaign}", *claims]
+    claims = [f"fslab claims {report.in_commands}"] if conclusion.claims else []
+    told = [
+        f"fslab results {report.in_commands} --all",
+        *notes,
+        f"fslab explain {report.in_commands}",
+        *claims,
+    ]
     return "more: " + " · ".join(each.replace(" ", _FIRM) for each in told)
 
 
@@ -267,9 +272,10 @@ def _to_do(report: Report, conclusion: Conclusion) -> Iterator[str]:
     if report.status is CampaignStatus.RUNNING:
         return  # another process adds them
     if report.status is not CampaignStatus.FINISHED:
-        yield f"to finish it: fslab run --resume {report.campaign}"
+        command = f"fslab run --resume {report.in_commands}".replace(" ", _FIRM)
+        yield f"to finish it: {command}"
     elif undecided and not report.counts.as_needed:
         needed = max(max(each.n + (each.further or each.n), each.needed) for each in undecided)
         further_s = (needed - min(each.n for each in undecided)) * report.block_s
-        command = f"fslab run --resume {report.campaign} --trials {needed}".replace(" ", _FIRM)
+        command = f"fslab run --resume {report.in_commands} --trials {needed}".replace(" ", _FIRM)
         yield f"to decide the open ones, with all cells in about {format_duration(further_s)}: {command}"

@@ -39,7 +39,7 @@ def of_campaign(report: Report) -> list[ConclusionWarning]:
                 what=f"{state}: {counts.stored}{missing} trial{'s' * (counts.planned != 1)} stored",
                 hint=None
                 if report.status is CampaignStatus.RUNNING
-                else f"fslab run --resume {report.campaign}",
+                else f"fslab run --resume {report.in_commands}",
             )
         )
     if report.extended_from:
@@ -110,7 +110,7 @@ def _independence(report: Report) -> list[ConclusionWarning]:
     sure = [item for row in report.rows for item in row.answers if item.holds]
     fragile = sum(item.fragile for item in sure)
     what = f"{of_differences(fragile, len(sure), 'holds', 'hold')} only if trials are independent"
-    run = "a new campaign with" if report.counts.as_needed else f"fslab run --resume {report.campaign}"
+    run = "a new campaign with" if report.counts.as_needed else f"fslab run --resume {report.in_commands}"
     hint = f"run {INDEPENDENCE_LEAST} blocks to check: {run} --trials {INDEPENDENCE_LEAST}"
     return [ConclusionWarning(what=what, hint=hint)] if fragile else []
 

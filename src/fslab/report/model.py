@@ -140,14 +140,16 @@ class GuestSummary(Frozen):
 class Report(Frozen):
     """A campaign's results. ``coverage``: the coverage required of every ratio's interval.
 
-    ``kernel``, ``cpu``, ``cpus`` and ``memory_bytes`` are those of the host, or what the study limits it to. Trials in
-    ``guests`` ran on those of the guest instead; ``on_host``: whether trials ran on the host, too.
+    ``in_commands``: how commands name the campaign. ``kernel``, ``cpu``, ``cpus`` and ``memory_bytes`` are those of the
+    host, or what the study limits it to. Trials in ``guests`` ran on those of the guest instead; ``on_host``: whether
+    trials ran on the host, too.
     ``scale``: factor for the sizes, counts and run times that the study defines. ``extended_from``: trials per cell
     before each time that a user, who knew the results, added trials. ``in_slices``: the workloads with trials in
     slices. ``block_s``: about how many seconds a trial of every cell takes.
     """
 
     campaign: str
+    in_commands: str
     study: str
     title: str
     status: CampaignStatus

@@ -89,7 +89,7 @@ def _words(rows: Sequence[Row], width: int) -> Iterator[RenderableType]:
 
 def _unfinished(report: Report) -> str:
     state = report.status.value.replace("_", " ")
-    advice = f"; finish it with: fslab run --resume {report.campaign}"
+    advice = f"; finish it with: fslab run --resume {report.in_commands}"
     counts = report.counts
     if counts.as_needed:
         planned = f"{counts.planned} to {counts.planned_most} (as many as needed)"
@@ -124,7 +124,7 @@ def _notes(report: Report, *, in_full: bool) -> Iterator[str]:
     form = _in_full if in_full else _in_short
     yield from (form(note, report.counts.stored) for note in report.notes)
     if not in_full and any(note.summary for note in report.notes):
-        yield f"Details and remedies: fslab results {report.campaign} --notes"
+        yield f"Details and remedies: fslab results {report.in_commands} --notes"
 
 
 def _in_short(note: Note, stored: int) -> str:

@@ -4,7 +4,9 @@ SQLite runs in WAL mode with synchronous FULL: a committed trial survives power 
 trials.
 """
 
+import contextlib
 import os
+import shlex
 import sqlite3
 import time
 from dataclasses import dataclass
@@ -64,6 +66,14 @@ def place_of(url: URL) -> str:
         return url.database
     secret = dict.fromkeys(_passwords(url), "***")
     return url.update_query_dict(secret).render_as_string(hide_password=True)
+
+
+def store_option(place: str) -> str:
+    """Return what commands need to use the store at ``place``: `` --store PLACE``; empty if they do by themselves."""
+    with contextlib.suppress(StoreError):  # what the variable names is no store
+        if place == place_of(store_url(os.environ.get("FSLAB_STORE") or None)):
+            return ""
+    return f" --store {shlex.quote(place)}"
 
 
 def has_password(where: str) -> bool:

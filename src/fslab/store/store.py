@@ -18,7 +18,7 @@ from fslab.errors import NotStoredError, StoreError
 from fslab.names import study_id
 from fslab.store import campaign_locks, queries, read_limits, rows
 from fslab.store.campaign import Campaign, CampaignEntry, CampaignStatus
-from fslab.store.database import WRITING, open_engine, place_of, store_url
+from fslab.store.database import WRITING, open_engine, place_of, store_option, store_url
 from fslab.store.database_errors import WRONG_CONTENT, checked_contents, translated
 from fslab.store.retry import WriteRetries
 from fslab.trial_record import TrialRecord
@@ -56,6 +56,10 @@ class Store:
     def is_shared(self) -> bool:
         """Whether several machines can use it: it is on a PostgreSQL server, not in a file."""
         return self._engine.dialect.name == "postgresql"
+
+    def in_commands(self, campaign_id: str) -> str:
+        """Return how commands name a campaign of this store: its id, and ``--store`` if they need it."""
+        return campaign_id + store_option(self.path)
 
     def close(self) -> None:
         """Close the database. Can be called twice."""
