@@ -20,7 +20,7 @@ from fslab.errors import BusyError, UnsafeError
 from fslab.storage import blank_check, device_overlap, overwrite_check
 from fslab.store.store import Store
 from fslab.study import load
-from fslab.system import loop_devices, sysfs
+from fslab.system import files, loop_devices, sysfs
 
 Make = Callable[[], Path]
 Stable = Callable[[Path], str]
@@ -167,6 +167,13 @@ class TestWriters:
                 overwrite_check.check_unused(stable(upper))
             with pytest.raises(UnsafeError, match="overlaps with"):
                 overwrite_check.check_apart([stable(device), stable(upper)])
+            # As the kernel opens the second disk of a btrfs, or one that is mounted in another mount namespace.
+            with (
+                files.opened(device, os.O_RDONLY | os.O_EXCL),
+                pytest.raises(UnsafeError, match=rf"is in use \({device}: "),
+            ):
+                overwrite_check.check_unused(stable(upper))
+            assert overwrite_check.check_unused(stable(upper)) == upper
         finally:
             shell("losetup", "--detach", upper)
 

@@ -31,6 +31,17 @@ def same_bytes(block: Path) -> Iterator[Path]:
                     yield part
 
 
+def same_extent(block: Path) -> Iterator[Path]:
+    """Yield the device, and the others that no program can use while it is overwritten: other paths to the same disk or
+    partition, and what a loop device lies on. The kernel knows the user of each of them only by itself."""
+    yield block
+    for other in _other_paths(block):
+        if (other / "partition").exists() == (block / "partition").exists():
+            yield other
+    if (found := backing(disk(block))) is not None and found.block is not None:
+        yield from same_extent((sysfs.SYS / "dev/block" / found.block).resolve())
+
+
 def below(block: Path) -> Iterator[Path]:
     """Yield the devices under a volume (LVM, md, dm) or a loop device, or under the one that a partition is on, down to
     the disks, and all devices that share their bytes."""

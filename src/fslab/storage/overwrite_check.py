@@ -53,7 +53,10 @@ def check_unused(path: str) -> Path:
             )
     if sysfs.number(block / "ro") == 1:
         raise UnsafeError("is read-only", where=path, hint="choose another device")
-    _unless_brief(lambda: _check_exclusive(device, path))
+    nodes = [
+        device if each == block else Path("/dev") / each.name for each in device_overlap.same_extent(block)
+    ]
+    _unless_brief(lambda: _check_exclusive(nodes, path))
     _unless_brief(lambda: _check_writers(numbers, path))
     return device
 
@@ -200,15 +203,18 @@ def _unless_brief(check: Callable[[], None]) -> None:
         time.sleep(0.1)
 
 
-def _check_exclusive(device: Path, path: str) -> None:
+def _check_exclusive(nodes: Iterable[Path], path: str) -> None:
     # O_EXCL on a block device fails while the kernel or a program holds it: mounted in any mount namespace, part of a
     # multi-device btrfs, swap, md, dm (open(2), "O_EXCL").
-    try:
-        os.close(os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
-    except OSError as error:
-        raise UnsafeError(
-            f"is in use ({error.strerror})", where=path, hint="choose another device, or stop what uses it"
-        ) from error
+    for node in nodes:
+        try:
+            os.close(os.open(node, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
+        except OSError as error:
+            raise UnsafeError(
+                f"is in use ({node}: {error.strerror})",
+                where=path,
+                hint="choose another device, or stop what uses it",
+            ) from error
 
 
 def _check_writers(numbers: set[str], path: str) -> None:
