@@ -91,6 +91,18 @@ def test_a_disk_by_another_path(tree: Tree) -> None:
     assert device_overlap.number(twin) in device_overlap.numbers(first)
 
 
+def test_whose_use_excludes_others_from_a_disk_or_partition(tree: Tree) -> None:
+    """Another partition of the disk can be in use, and a hidden path of NVMe multipath has no node to ask."""
+    one, same = tree.disk("sda", "8:0", "naa.5000c500"), tree.disk("sdb", "8:16", "naa.5000c500")
+    first, twin = tree.part(one, 1, "8:1", 0, 100), tree.part(same, 1, "8:17", 0, 100)
+    tree.part(same, 2, "8:18", 100, 100)
+    assert [*device_overlap.same_extent(one)] == [one, same]
+    assert [*device_overlap.same_extent(first)] == [first, twin]
+    nvme, hidden = tree.disk("nvme0n1", "259:0", "eui.1"), tree.disk("nvme0c0n1", "", "eui.1")
+    (hidden / "dev").unlink()
+    assert [*device_overlap.same_extent(nvme)] == [nvme]
+
+
 def test_character_devices_of_a_disk(tree: Tree) -> None:
     disk = tree.disk("sda", "8:0")
     part = tree.part(disk, 1, "8:1", 0, 100)

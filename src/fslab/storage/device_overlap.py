@@ -36,7 +36,8 @@ def same_extent(block: Path) -> Iterator[Path]:
     partition, and what a loop device lies on. The kernel knows the user of each of them only by itself."""
     yield block
     for other in _other_paths(block):
-        if (other / "partition").exists() == (block / "partition").exists():
+        # A path of NVMe multipath that is hidden has no number, so no program opens it.
+        if number(other) and (other / "partition").exists() == (block / "partition").exists():
             yield other
     if (found := backing(disk(block))) is not None and found.block is not None:
         yield from same_extent((sysfs.SYS / "dev/block" / found.block).resolve())
