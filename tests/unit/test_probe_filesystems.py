@@ -135,6 +135,9 @@ def test_btrfs_is_found_by_any_of_its_devices(tmp_path: Path) -> None:
     assert found["btrfs_commit_time"] == 0.03
     assert found["btrfs_metadata_copies"] == 2.0
     assert (found["btrfs_metadata_reserved"], found["btrfs_metadata_total"]) == (1500, 1000)
+    (own / "allocation/metadata").rename(own / "allocation/mixed")  # mkfs.btrfs --mixed
+    mixed = values(probe.derive(dict.fromkeys(taken, probe.snapshot(target(tmp_path, "loop7"))), WORK))
+    assert set(mixed) == {"btrfs_commits", "btrfs_commits_synced", "btrfs_commit_time"}
 
 
 def test_what_was_written_back_by_the_end_and_by_the_flush() -> None:

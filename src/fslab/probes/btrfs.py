@@ -34,8 +34,9 @@ class BtrfsCounters(Probe):
         found: dict[str, int | str] = {name: int(number) for name, number in pairs}
         if (own / "checksum").exists():  # since 5.5: "crc32c (crc32c-intel)"
             found["checksum"] = (own / "checksum").read_text().strip()
-        for name in _SPACE:
-            found[name] = int((own / "allocation/metadata" / name).read_text())
+        metadata = own / "allocation/metadata"
+        if metadata.is_dir():  # with mkfs.btrfs --mixed, data and metadata are in the same block groups
+            found |= {name: int((metadata / name).read_text()) for name in _SPACE}
         return found
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
@@ -43,16 +44,22 @@ class BtrfsCounters(Probe):
         before, end, synced = (taken[moment] for moment in self.moments)
         if not before or not end or not synced:
             return ProbeFinding(values={})
-        copies = end["disk_used"] / end["bytes_used"] if end["bytes_used"] else None
         return ProbeFinding(
             values={
                 "btrfs_commits": grown(before, end, "commits"),
                 "btrfs_commits_synced": grown(before, synced, "commits"),
                 "btrfs_commit_time": grown(before, end, "total_commit_ms", Unit.SECONDS, scale=1e-3),
-                "btrfs_metadata_used": Value(value=end["bytes_used"], unit=Unit.BYTES),
-                "btrfs_metadata_total": Value(value=end["total_bytes"], unit=Unit.BYTES),
-                "btrfs_metadata_reserved": Value(value=end["bytes_may_use"], unit=Unit.BYTES),
-                "btrfs_metadata_copies": Value(value=copies, unit=Unit.RATIO),
+                **(_metadata(end) if "bytes_used" in end else {}),
             },
             texts={"checksum": (end["checksum"],)} if "checksum" in end else {},
         )
+
+
+def _metadata(end: Snapshot) -> dict[str, Value]:
+    copies = end["disk_used"] / end["bytes_used"] if end["bytes_used"] else None
+    return {
+        "btrfs_metadata_used": Value(value=end["bytes_used"], unit=Unit.BYTES),
+        "btrfs_metadata_total": Value(value=end["total_bytes"], unit=Unit.BYTES),
+        "btrfs_metadata_reserved": Value(value=end["bytes_may_use"], unit=Unit.BYTES),
+        "btrfs_metadata_copies": Value(value=copies, unit=Unit.RATIO),
+    }
