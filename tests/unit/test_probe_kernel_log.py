@@ -110,6 +110,21 @@ def test_errors_that_name_no_file_system(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("limited", "score", "counts"),
+    [(True, 500, True), (True, 1000, True), (True, 0, False), (False, 500, False)],
+)
+def test_a_process_that_is_killed_at_the_limit_of_the_tool_s_memory_makes_the_trial_invalid(
+    limited: bool, score: int, counts: bool
+) -> None:
+    """The tool may go on without it, and report figures."""
+    text = f"Memory cgroup out of memory: Killed process 77 (x) total-vm:20kB, UID:0 oom_score_adj:{score}"
+    facts = TrialFacts(work=WorkFacts(), cold=True, texts={"kernel_log": (text,)}, memory_limited=limited)
+    assert [(each.kind, each.severity) for each in trial_warnings(facts)] == [
+        ("kernel_error", Severity.INVALID)
+    ] * counts
+
+
+@pytest.mark.parametrize(
     "record",
     [
         "6,1100,1,-;traps: EXT4-fs error[13288] general protection fault ip:55aca4770176 sp:7ffd38d62a10 error:0 in x",

@@ -70,14 +70,16 @@ WARNED = re.compile(
     rf"{_OF_KERNEL}"
     r"(?:EXT4-fs warning|BTRFS warning|XFS \([^)]*\): .*(?:possible memory allocation deadlock))"
 )
+# With a limit of the tool's memory, and as soon as what fslab starts (system.oom), it is a process of the tool.
+_KILLED_IN_GROUP = re.compile(r"^Memory cgroup out of memory: Killed .* oom_score_adj:(?:[5-9]\d\d|1000)$")
 _LINES_SHOWN = 20
 
 
 @rule(
     "the kernel logged errors",
     Severity.INVALID,
-    when="the kernel log reports an error of the file system or of the device, an oops, or a hung task; a "
-    "warning if it only warns. Messages about other devices do not count",
+    when="the kernel log reports an error of the file system or of the device, an oops, a hung task, or a process "
+    "killed for lack of memory; a warning if it only warns. Messages about other devices do not count",
     hint="read the kernel log (dmesg) before you rely on this device or file system",
 )
 def kernel_error(facts: TrialFacts) -> Issues:
@@ -92,7 +94,11 @@ def kernel_error(facts: TrialFacts) -> Issues:
         lines = tuple(line for line in lines if _names(line, facts.devices))
     if facts.work.disk_fails:
         lines = tuple(line for line in lines if not _names(line, facts.devices))
-    errors = [line for line in lines if SERIOUS.search(line)]
+    errors = [
+        line
+        for line in lines
+        if SERIOUS.search(line) or (facts.memory_limited and _KILLED_IN_GROUP.match(line))
+    ]
     warned = [line for line in lines if line not in errors and WARNED.search(line)]
     for severity, found in ((Severity.INVALID, errors), (Severity.WARNING, warned)):
         if found:
