@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -92,6 +93,30 @@ def test_the_real_mkfs_writes_no_more_than_is_declared(
     assert written <= declared.data(size_bytes)
     if name not in {"f2fs", "jfs"}:  # they do not grow in proportion
         assert declared.data(size_bytes) <= 3 * written + (8 << 20)
+
+
+@pytest.mark.parametrize(("mib", "options"), [(300, ""), (4096, ""), (4096, "-l size=80m")])
+def test_the_zeros_of_a_journal_that_the_real_mkfs_writes_are_declared(
+    mib: int, options: str, tmp_path: Path
+) -> None:
+    """Blocks of an image are allocated for them."""
+    image, size_bytes = tmp_path / "image", mib << 20
+    assert made("xfs", image, size_bytes, options).returncode == 0
+    declared, taken = REGISTRY.get("xfs").made_with(options), image.stat().st_blocks * 512
+    assert declared.data(size_bytes) + declared.zeros(size_bytes) == pytest.approx(taken, rel=0.1)
+
+
+@pytest.mark.parametrize("gib", [1, 2, 4, 16, 200])
+def test_the_journal_that_the_real_mkfs_makes_is_declared(gib: int, tmp_path: Path) -> None:
+    """Without it, the zeros are those of the inode tables."""
+    image, size_bytes = tmp_path / "image", gib << 30
+    assert made("ext4", image, size_bytes).returncode == 0
+    told = proc.run(["dumpe2fs", "-h", str(image)]).stdout
+    (journal_mib,) = re.findall(r"(?m)^Total journal size: +(\d+)M$", told)
+    ext4 = REGISTRY.get("ext4")
+    tables_bytes = ext4.made_with("-O ^has_journal").zeros(size_bytes)
+    declared = ext4.made_with("").zeros(size_bytes) - tables_bytes
+    assert int(journal_mib) << 20 <= declared <= 4 * int(journal_mib) << 20
 
 
 def data_bytes(image: Path) -> int:

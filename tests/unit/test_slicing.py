@@ -104,7 +104,7 @@ def test_a_plan_says_why_a_workload_is_not_in_slices(overrides: tuple[str, ...],
     ("overrides", "slice_s"),
     [
         ((), 0.02),  # in memory
-        (("media.m.room=100m",), 0.02),
+        (("media.m.room=200m",), 0.02),
         (("workloads.w.rw=randwrite",), 0.05),  # leaves dirty pages
         (("stacks.fs.medium=l",), 0.05),
         (("stacks.fs.medium=l", "workloads.w.rw=randwrite"), 0.125),

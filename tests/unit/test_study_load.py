@@ -237,9 +237,10 @@ def test_an_override_that_is_not_text_is_a_mistake() -> None:
 
 def test_a_study_is_put_on_a_directory_s_disk() -> None:
     """Of the media that fslab makes, the sizes stay; what only guests have goes, unless it is asked for as well."""
-    study = load("multi-disk", ['on_path="/srv"', "media.disk.size=32g"])
+    study = load("multi-disk", ['on_path="/srv"', "media.disk.size=32g", "media.disk.room=3g"])
     assert study.media["disk"].type == "loop"
     assert study.media["disk"].options["path"] == ("/srv",)
+    assert study.media["disk"].options["room"] == ("3g",)
     assert study.media["disk"].options["size"] == ("32g",)
     assert {stack.machine.type for cell in expand(study) for stack in [cell.stack]} == {"host"}
     again = load_text(study.text, "multi-disk.yaml", study.overrides)
@@ -252,8 +253,33 @@ def test_a_study_is_put_on_a_directory_s_disk() -> None:
         load("here", ['on_path="/srv"'])
 
 
+@pytest.mark.parametrize(
+    ("medium", "size", "room"),
+    [
+        ("{type: virtual, profile: none}", "1t", str(33 << 30)),
+        ("{type: virtual, profile: none, size: 64g, memory: 64g}", "64g", str(64 << 30)),
+        ("{type: ram}", "1g", None),
+        ("{type: ram, room: 300m}", "1g", "300m"),
+        ("{type: loop}", "2g", None),
+    ],
+)
+def test_an_image_on_a_directory_s_disk_has_the_size_of_the_medium_that_it_replaces(
+    medium: str, size: str, room: str | None
+) -> None:
+    text = f"title: t\nmedia: {{m: {medium}}}\nstacks: {{s: {{medium: m, filesystem: ext4}}}}\n"
+    text += "workloads: {w: {tool: dd, op: write, count: 1}}\n"
+    written_in_a_stack = text.replace("medium: m", f"medium: [m, {medium}]")
+    for study in (text, written_in_a_stack):
+        found = [cell.stack.medium for cell in expand(load_text(study, "s.yaml", ['on_path="/srv"']))]
+        assert {each.type for each in found} == {"loop"}
+        assert {(each.options["size"], each.options.get("room")) for each in found} == {(size, room)}
+
+
 def test_on_a_directory_s_disk_no_power_is_cut() -> None:
     study = load("sqlite", ['on_path="/srv"'])
+    assert study.media["disk"].options["room"] == (str(1 << 30),), (
+        "512 MiB, and as much for zeros that mkfs writes"
+    )
     gone = load("sqlite").workloads.keys() - study.workloads.keys()
     assert gone == {"power-cuts-wal", "power-cuts-wal-normal"}
     assert "Left out, because they need a virtual disk: power-cuts-wal" in (study.description or "")

@@ -181,8 +181,14 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
         (("size: 64m", "size: 3g"),
          "9: workloads.rw: 'rw[bs=4k]' needs 3 GiB, and medium 'fast' of stack 'fs' has 1 GiB"),
         (("size: 1g", "size: 16g, room: 32m"),
-         ("9: workloads.rw: 'rw[bs=4k]' needs 64 MiB, mkfs writes 6.27 MiB, and medium 'fast' of stack 'fs' has 32 "
-          "MiB: give it more 'room'")),
+         ("9: workloads.rw: 'rw[bs=4k]' needs 64 MiB, mkfs of ext4 writes 390 MiB with zeros, and medium 'fast' of "
+          "stack 'fs' has 32 MiB: give it more 'room'")),
+        (("size: 1g", "size: 16g, room: 450m"),
+         ("9: workloads.rw: 'rw[bs=4k]' needs 64 MiB, mkfs of ext4 writes 390 MiB with zeros, and medium 'fast' of "
+         "stack 'fs' has 450 MiB: give it more 'room'")),
+        (("size: 1g", "size: 1g, room: 128m"),
+         ("9: workloads.rw: 'rw[bs=4k]' needs 64 MiB, mkfs of xfs writes 66.0 MiB with zeros, and medium 'fast' of "
+         "stack 'fs' has 128 MiB: give it more 'room'")),
         (("tool: fio", "extends: rw\n    tool: fio"), "10: workloads.rw.extends: extends itself: rw → rw"),
         (("tool: fio", "extends: wr\n    tool: fio"), "10: workloads.rw.extends: no workload 'wr' — there are none"),
     ],

@@ -192,5 +192,5 @@ workloads: {{w: {{tool: fio, rw: write, size: 1g}}}}
     if fits:
         load_text(text, "s.yaml")
         return
-    with pytest.raises(StudyError, match=r"'w' needs 1 GiB, mkfs writes .* give it more 'memory'"):
+    with pytest.raises(StudyError, match=r"'w' needs 1 GiB, mkfs of .* writes .* give it more 'memory'"):
         load_text(text, "s.yaml")

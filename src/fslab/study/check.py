@@ -296,22 +296,27 @@ class _Use:
         needed_bytes = parsed(spec).space_bytes()
         what = f"'{spec.name}' needs {format_size(needed_bytes)}, {self._room(size_bytes)}"
         if needed_bytes <= size_bytes:
-            made_bytes, encrypted = self._made_bytes(size_bytes)
+            made_bytes, zeros = self._made_bytes(size_bytes)
             if held_bytes == size_bytes or needed_bytes + made_bytes <= held_bytes:
                 return
-            zeros = " (zeros take room when they are encrypted)" if encrypted else ""
-            files = f"'{spec.name}' needs {format_size(needed_bytes)}, mkfs writes {format_size(made_bytes)}{zeros}"
+            made = f"mkfs of {self.stack.filesystem} writes {format_size(made_bytes)}{zeros}"
+            files = f"'{spec.name}' needs {format_size(needed_bytes)}, {made}"
             what = f"{files}, {self._room(held_bytes)}: give it more '{self.planned.holds_key}'"
         node = self.root.at(("workloads", name))
         self.mistakes.add(node.place, node.path, what)
 
-    def _made_bytes(self, size_bytes: int) -> tuple[int, bool]:
-        """Return what mkfs writes that takes room on the medium, and whether zeros are part of it."""
+    def _made_bytes(self, size_bytes: int) -> tuple[int, str]:
+        """Return what mkfs writes that takes room on the medium, and why zeros are part of it: blocks of an image are
+        allocated for them, and a virtual disk keeps only what is not all zeros."""
         if self.stack.filesystem is None:
-            return 0, False
+            return 0, ""
         made = FILESYSTEMS.get(self.stack.filesystem).made_with(self.stack.mkfs_options)
-        encrypted = LAYOUTS.get(self.stack.layout).encrypts
-        return made.data(size_bytes) + (made.zeros(size_bytes) if encrypted else 0), encrypted
+        image = self.stack.medium.type != "virtual"
+        encrypted = (
+            " (zeros take room when they are encrypted)" if LAYOUTS.get(self.stack.layout).encrypts else ""
+        )
+        zeros = " with zeros" if image else encrypted
+        return made.data(size_bytes) + (made.zeros(size_bytes) if zeros else 0), zeros
 
     def _room(self, size_bytes: int) -> str:
         layout = "" if self.stack.layout == "single" else f" with layout '{self.stack.layout}'"

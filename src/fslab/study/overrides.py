@@ -6,8 +6,10 @@ The place of a mistake in an override is the override itself. These mistakes fol
 from collections.abc import Sequence
 from dataclasses import replace
 
+from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study.mistakes import Mistakes, Path, SourcePosition, dotted, suggestion
 from fslab.study.source import Node, parse_value
+from fslab.units import parse_size
 from fslab.workloads import REGISTRY as WORKLOADS
 
 # The study names the entries of these keys, so an unknown name is a misspelling, not a new entry.
@@ -19,6 +21,7 @@ HOST = "host"  # without the other keys, unless they are given as well
 # Not a key of studies: puts an image in this directory in place of every medium of these types.
 ON_PATH = "on_path"
 MADE = ("ram", "virtual", "loop")
+ZEROS_SHARE = 32  # of a volume, at most, is what mkfs writes of zeros: ext4 1/64 for inodes, and a journal
 
 
 def apply(root: Node, overrides: Sequence[str], mistakes: Mistakes) -> None:
@@ -51,19 +54,43 @@ def apply(root: Node, overrides: Sequence[str], mistakes: Mistakes) -> None:
 
 
 def _put_on(directory: Node, root: Node, mistakes: Mistakes) -> None:
-    """Make media images in the directory, of the same size. What a virtual disk may hold in memory is the room for it.
-    Existing directories and devices stay."""
-    media = [medium.fields for medium in root.at(("media",)).fields.values()]
-    made = [medium for medium in media if "type" in medium and medium["type"].content in MADE]
+    """Make media images in the directory, of the same size. What a virtual disk may hold in memory is the room for it,
+    and what mkfs may write of zeros, which take room of an image. Existing directories and devices stay."""
+    written = [stack.fields["medium"] for stack in _entries(root, "stacks") if "medium" in stack.fields]
+    media = [*_entries(root, "media"), *(medium for node in written for medium in node.items)]
+    made = [each.fields for each in media if "type" in each.fields and each.fields["type"].content in MADE]
     if not made:
         mistakes.add(directory.place, (), f"the study has no medium that it would replace: {', '.join(MADE)}")
     for medium in made:
-        kept = {str(key): medium[key] for key in ("size", "room", "scaled_by") if key in medium}
-        if "memory" in medium:
-            kept["room"] = medium["memory"]
+        told = {**_defaults(medium["type"]), **medium}
+        kept = {str(key): told[key] for key in ("size", "room", "scaled_by") if key in told}
+        if "memory" in told and "room" not in medium:
+            kept["room"] = _room(told["memory"], told["size"])
         kept |= {"type": replace(medium["type"], content="loop"), "path": directory}
         medium.clear()
         medium.update(kept)
+
+
+def _entries(root: Node, key: str) -> list[Node]:
+    return list(root.fields[key].fields.values()) if key in root.fields else []
+
+
+def _defaults(kind: Node) -> dict[str, Node]:
+    """Return the sizes that a medium of this kind has if the study does not set them: those of an image are others."""
+    fields = MEDIA.get(str(kind.content)).Options.model_fields
+    return {
+        key: replace(kind, content=fields[key].default, path=(*kind.path[:-1], key))
+        for key in ("size", "memory")
+        if key in fields
+    }
+
+
+def _room(memory: Node, size: Node) -> Node:
+    try:
+        size_bytes, room_bytes = parse_size(str(size.content)), parse_size(str(memory.content))
+    except ValueError:  # a list, or a mistake
+        return memory
+    return replace(memory, content=str(min(size_bytes, room_bytes + size_bytes // ZEROS_SHARE)))
 
 
 def _leave_out(directory: Node, root: Node, mistakes: Mistakes) -> None:

@@ -62,13 +62,14 @@ class OptionSwitch:
 class Made:
     """What mkfs writes, measured with Debian 12's versions on sparse files of 16 GiB to 60 TiB, rounded up: bytes that
     are not all zeros, in pages of 4 KiB, and zeros (inode tables, a journal). ``…_tib_bytes``: for each TiB of size.
-    ``most_zero_bytes``: for a file system of any size. ``journal_bytes``: also zeros, of a journal that is at most a
-    128th of the file system.
+    ``least_zero_bytes``, ``most_zero_bytes``: for a file system of any size. ``journal_bytes``: also zeros, of a
+    journal that is at most a 128th of the file system, below 64 MiB a 32nd.
     """
 
     data_bytes: int = 2 << 20
     data_tib_bytes: int = 0
     zero_tib_bytes: int = 0
+    least_zero_bytes: int = 0
     most_zero_bytes: int = 1 << 60
     journal_bytes: int = 0
 
@@ -78,8 +79,11 @@ class Made:
 
     def zeros(self, size_bytes: int) -> int:
         """Return the bytes that are zeros."""
-        tables = min(self.zero_tib_bytes * size_bytes // TIB, self.most_zero_bytes)
-        return tables + min(size_bytes // 128, self.journal_bytes)
+        tables = min(
+            max(self.zero_tib_bytes * size_bytes // TIB, self.least_zero_bytes), self.most_zero_bytes
+        )
+        journal = max(size_bytes // 128, min(size_bytes // 32, 64 << 20))
+        return tables + min(journal, self.journal_bytes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

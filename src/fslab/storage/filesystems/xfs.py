@@ -23,8 +23,10 @@ class Xfs(FileSystem):
     mount_type = "xfs"
     repair_needs_replay = True
     log_prefixes = ("XFS", "xfs")
-    # An allocation group for each TiB; zeros: the log, 1/2048, at most 2 GiB.
-    made = Made(data_tib_bytes=_GROUP_BYTES, zero_tib_bytes=512 << 20, most_zero_bytes=2 << 30)
+    # An allocation group for each TiB; zeros: the log, 1/2048, at least 64 MiB and at most 2 GiB.
+    made = Made(
+        data_tib_bytes=_GROUP_BYTES, zero_tib_bytes=512 << 20, least_zero_bytes=64 << 20, most_zero_bytes=2 << 30
+    )  # fmt: skip
     used_bytes = 21 << 20  # seen: 22 MiB of 300 MiB, 47 MiB of 2 GiB
     min_size_bytes = 300 << 20  # mkfs.xfs(8): refuses smaller devices since xfsprogs 5.19
     switches = {"quotas": OptionSwitch(mount="uquota")}
@@ -87,7 +89,7 @@ class Xfs(FileSystem):
             made = replace(made, data_tib_bytes=TIB // size * _GROUP_BYTES)
         if (log := _xfs.value("l", "size", options)) is None:
             return made
-        return replace(made, zero_tib_bytes=TIB if log else 0, most_zero_bytes=log)
+        return replace(made, zero_tib_bytes=TIB if log else 0, least_zero_bytes=0, most_zero_bytes=log)
 
     # fs/xfs/xfs_iops.c, xfs_stat_blksize (seen with Linux 6.18), and libxfs/xfs_bmap.c. Documentation/admin-guide/
     # xfs.rst: noalign needs alignment from mkfs, and inode32 inode numbers of more than 32 bits.
