@@ -152,7 +152,13 @@ class TestWriters:
 
     @pytest.mark.parametrize("over", ["device", "file"])
     def test_loop_devices_share_what_they_lie_on(
-        self, over: str, loop: Make, stable: Stable, tmp_path: Path, shell: Any
+        self,
+        over: str,
+        loop: Make,
+        stable: Stable,
+        tmp_path: Path,
+        shell: Any,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         device = loop()
         below = (
@@ -174,6 +180,12 @@ class TestWriters:
             ):
                 overwrite_check.check_unused(stable(upper))
             assert overwrite_check.check_unused(stable(upper)) == upper
+            monkeypatch.setattr(overwrite_check, "CLAIM_DEADLINE_S", 0.0)
+            claimed = overwrite_check.claim(stable(upper))
+            with pytest.raises(BusyError, match="has locked this device"):
+                overwrite_check.check_unclaimed(stable(device))
+            overwrite_check.release(claimed)
+            overwrite_check.check_unclaimed(stable(device))
         finally:
             shell("losetup", "--detach", upper)
 

@@ -53,9 +53,7 @@ def check_unused(path: str) -> Path:
             )
     if sysfs.number(block / "ro") == 1:
         raise UnsafeError("is read-only", where=path, hint="choose another device")
-    nodes = [
-        device if each == block else Path("/dev") / each.name for each in device_overlap.same_extent(block)
-    ]
+    nodes = _nodes(device)
     _unless_brief(lambda: _check_exclusive(nodes, path))
     _unless_brief(lambda: _check_writers(numbers, path))
     return device
@@ -64,17 +62,18 @@ def check_unused(path: str) -> Path:
 def claim(path: str) -> tuple[int, ...]:
     """Lock a device against other campaigns. Return the descriptors that hold the locks, the device's first.
 
-    For a partition, the whole disk is locked too, shared. BusyError if another campaign or program has locked one of
-    them. flock(2) also keeps udev from probing the device (systemd.io, "Locking Block Device Access"); udev itself can
-    hold the lock for a moment.
+    Its other names are locked too, such as another loop device on the same image; and for a partition, the whole disk,
+    shared. BusyError if another campaign or program has locked one of them. flock(2) also keeps udev from probing the
+    device (systemd.io, "Locking Block Device Access"); udev itself can hold the lock for a moment.
     """
     device = _block_device(path)
     found: list[int] = []
     try:
-        found.append(_locked(device, fcntl.LOCK_EX, path))
-        block = sysfs.block_directory(device)
-        if (whole := device_overlap.disk(block)) != block:
-            found.append(_locked(Path("/dev") / whole.name, fcntl.LOCK_SH, path))
+        for node in _nodes(device):
+            found.append(_locked(node, fcntl.LOCK_EX, path))
+            block = sysfs.block_directory(node)
+            if (whole := device_overlap.disk(block)) != block:
+                found.append(_locked(Path("/dev") / whole.name, fcntl.LOCK_SH, path))
     except BaseException:
         release(found)
         raise
@@ -85,6 +84,13 @@ def release(claimed: Iterable[int]) -> None:
     """Release the lock: close the descriptors that :func:`claim` returned."""
     for descriptor in claimed:
         os.close(descriptor)
+
+
+def _nodes(device: Path) -> list[Path]:
+    """Return the nodes of a device and of others with the same bytes, the device's own first."""
+    block = sysfs.block_directory(device)
+    others = dict.fromkeys(each.name for each in device_overlap.same_extent(block) if each != block)
+    return [device, *(Path("/dev") / name for name in others)]
 
 
 def _locked(device: Path, kind: int, path: str) -> int:
