@@ -241,7 +241,7 @@ def test_facts_of_a_machine(tmp_path: Path) -> None:
     [
         ("/dev/data/home-1", "use the name /dev/mapper/data-home--1"),
         ("/dev/dm-3", "/dev/mapper/NAME"),
-        ("/dev/md127", "/dev/md/NAME"),
+        ("/dev/md1048574", "/dev/md/NAME"),  # which no machine has
         ("/dev/sda", "/dev/disk/by-id"),
     ],
 )
