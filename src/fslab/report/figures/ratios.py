@@ -7,6 +7,7 @@ from typing import Any
 
 from fslab.claims.model import PublishedTable
 from fslab.report.figures import Figure, _axis
+from fslab.units import metric_text
 
 NUMBERS = ("published", "measured", "low", "high")
 
@@ -72,7 +73,7 @@ def _published(table: PublishedTable) -> list[dict[str, Any]]:
     """Return the rows of a figure: the figures of a table except those of the reference itself, whose ratio is 1."""
     return [
         {
-            "label": f"{line.workload}, {line.metric.replace('_', ' ')}: {stack}",
+            "label": f"{line.workload}, {metric_text(line.metric)}: {stack}",
             "published": _axis.rounded(cell.printed),
             "measured": _axis.rounded(cell.measured), "low": _axis.rounded(cell.low), "high": _axis.rounded(cell.high),
         }

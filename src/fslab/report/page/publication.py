@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fslab.claims.model import PublishedTable, TableCell
 from fslab.claims.publication_likeness import Condition
 from fslab.report.page.model import PageCell, PageTable
-from fslab.units import Unit, format_value, ratio_text
+from fslab.units import Unit, format_value, metric_text, ratio_text
 
 NEAR = {True: "near", False: "not near", None: "unknown"}
 
@@ -25,7 +25,7 @@ def values(tables: Iterable[PublishedTable]) -> Iterator[PageTable]:
     """Yield a table with the values, in their units, of each published table of which some were measured."""
     for table in tables:
         rows = tuple(
-            (f"{line.workload}, {line.metric.replace('_', ' ')}: {stack}", _fields(cell, line.unit))
+            (f"{line.workload}, {metric_text(line.metric)}: {stack}", _fields(cell, line.unit))
             for line in table.lines
             if line.unit is not None
             for stack, cell in zip(table.stacks, line.cells, strict=True)
