@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.limits import ran
 
 from fslab import feasibility
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
-from fslab.errors import UsageError
+from fslab.errors import ToolFailedError, UsageError
 from fslab.units import parse_duration, parse_size
 from fslab.workloads import Commands, Job, ParsedWorkload, Reading, ToolOutput, parsed
 from fslab.workloads._fio_phases import phases
@@ -210,6 +211,18 @@ def test_the_rate_of_each_job_is_logged_from_its_own_start(tmp_path: Path) -> No
     assert len(first.values) >= 2
     assert first.values[0] > 0
     assert second.values[0] > 0, "neither the time before its start nor its ramp is a pause"
+
+
+@pytest.mark.parametrize(("ramp", "ends"), [("2", True), ("200ms", False)])
+def test_rates_of_a_ramp_are_no_result(ramp: str, ends: bool, tmp_path: Path) -> None:
+    text = f"[early]\nsize=1m\nbs=4k\nrw=randread\nrate_iops=100\ntime_based\nruntime=1\nramp_time={ramp}\n"
+    work = parsed(WorkloadSpec(name="w", tool="fio", parameters={"file": "x.fio", "file_text": text}))
+    made = commands_of(work, tmp_path)
+    for argv in (*made.prepare, made.run):
+        fio(argv, tmp_path)
+    refused = pytest.raises(ToolFailedError, match="'early' ended within its ramp time")
+    with refused if ends else nullcontext():
+        reading_of(work, made, tmp_path)
 
 
 def test_jobs_of_later_phases_begin_after_those_of_earlier_ones(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ from fslab.validity.facts import Depth
 from fslab.workloads._fio_one_job import OneJob
 
 _ENDED = re.compile(r"^fio: pid=\d+, got signal=(\d+)", re.MULTILINE)  # reap_threads in backend.c
+_NO_LATENCIES = frozenset(
+    {"gtod_reduce", "disable_lat"}
+)  # with a value of 0, too: rather no check than a false one
 PERCENTILES = {
     "p50": "50.000000",
     "p90": "90.000000",
@@ -65,7 +68,22 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
             f"job '{idle[0].get('jobname')}' transferred nothing in the measured time",
             hint="give it more time or work; delete 'exitall' if it waits for another job",
         )
+    common = document.get("global options", {})
+    if early := [job for job in jobs if _ended_in_ramp(job, {**common, **job.get("job options", {})})]:
+        raise ToolFailedError(
+            f"job '{early[0].get('jobname')}' ended within its ramp time: nothing was measured after it",
+            hint="with a limit of its rate, fio counts 'ramp_time' as part of 'runtime': make 'runtime' longer",
+        )
     return jobs
+
+
+def _ended_in_ramp(job: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
+    """Return whether fio measured no latency of a job with ramp time: it forgets those of the ramp when it ends, but
+    reports the rates of a job that ends before (fio 3.33, with ``rate`` and ``runtime`` below ``ramp_time``)."""
+    if "ramp_time" not in options or not _NO_LATENCIES.isdisjoint(options):
+        return False
+    counts = [job.get(name, {}).get("lat_ns", {}).get("N") for name in ("read", "write")]
+    return None not in counts and not any(counts)
 
 
 def _transfers(job: Mapping[str, Any], direction: str) -> bool:
