@@ -162,6 +162,8 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
          "5: stacks.fös: 'fös' is not a name: use A-Z, a-z, 0-9, '_', '+' and '-', and begin with a letter or digit"),
         (("medium: fast", "medium: [{type: ram, size: 1g}, {type: ram, size: 1g}]"),
          "6: stacks.fs.medium.2: the same medium is listed twice"),
+        (("medium: fast", "medium: [{type: ram, size: [1g, 2g]}, {type: ram, size: 2g}]"),
+         "6: stacks.fs.medium.2: the same medium is listed twice"),
         (("medium: fast", "medium: 5"), "6: stacks.fs.medium: is neither the name of a medium nor a mapping"),
         (("medium: fast", "medium: fast\n    layout: singel"),
          "7: stacks.fs.layout: no layout 'singel' — did you mean 'single'?"),

@@ -3,9 +3,11 @@
 Pure: the registered entries only compute what they would do. No device is opened.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from fslab.cell import Fresh, Geometry, StackSpec, WorkloadSpec
@@ -20,7 +22,7 @@ from fslab.storage.parsed_stack import parsed_stack
 from fslab.study import claims, machines, matrix, time_limits
 from fslab.study.fields import note_values
 from fslab.study.mistakes import Mistakes, brief, suggestion
-from fslab.study.model import StudyMedium, StudyStack, StudyWorkload
+from fslab.study.model import StudyLayout, StudyMedium, StudyStack, StudyWorkload
 from fslab.study.options import MAX_COMBINATIONS
 from fslab.study.read import Draft
 from fslab.study.source import Node
@@ -70,9 +72,9 @@ class _StackCheck:
             "workloads",
             *matrix.SETTINGS,
         ):
-            self._twice(key, getattr(self.stack, key) or ())
+            self._twice(key, [[value] for value in getattr(self.stack, key) or ()])
         self._twice("medium", [self._medium(name) for name in self.stack.medium])
-        self._twice("layout", [layout.model_dump_json() for layout in self.stack.layout])
+        self._twice("layout", [_combinations(layout) for layout in self.stack.layout])
         for number, name in enumerate(self.stack.filesystem):
             if name not in FILESYSTEMS.names():
                 self._add(
@@ -111,16 +113,19 @@ class _StackCheck:
                 what = {"media": "medium", "workloads": "workload"}[kind]
                 self._add(key, number, f"no {what} '{name}'{suggestion(name, known)}")
 
-    def _medium(self, name: str) -> str:
-        """Return the name of a medium, or what one is that is written in the stack: its name has a dot."""
+    def _medium(self, name: str) -> list[str]:
+        """Return the name of a medium, or the combinations of one that is written in the stack: its name has a dot."""
         medium = self.draft.media.get(name) if "." in name else None
-        return medium.model_dump_json() if medium else name
+        return _combinations(medium) if medium else [name]
 
-    def _twice(self, key: str, values: Sequence[str]) -> None:
-        for number, value in enumerate(values):
-            if value in values[:number]:
-                shown = f"the same {key} is" if value.startswith("{") else f"'{value}' is"
+    def _twice(self, key: str, values: Sequence[Sequence[str]]) -> None:
+        """Report entries of which one or more combinations are in an earlier entry."""
+        before: set[str] = set()
+        for number, combinations in enumerate(values):
+            if again := [value for value in combinations if value in before]:
+                shown = f"the same {key} is" if again[0].startswith("[") else f"'{again[0]}' is"
                 self._add(key, number, f"{shown} listed twice")
+            before.update(combinations)
 
     def _formatted(self, kind: str) -> None:
         if not self.stack.filesystem and not self.mistakes.any_at((*self.node.path, "filesystem")):
@@ -357,3 +362,10 @@ def _check_sharing(
             "use 'fresh: trial', or a device for each"
         )
         use.mistakes.add(node.place, node.path, what)
+
+
+def _combinations(entry: StudyMedium | StudyLayout) -> list[str]:
+    """Return the combinations of a medium or layout as JSON, type and options; of too many, the first ones."""
+    points = islice(matrix.points(entry.options), MAX_COMBINATIONS)
+    values = (matrix.values_at(entry.options, point) for point in points)
+    return [json.dumps([entry.type, options], sort_keys=True) for options in values]
