@@ -1,7 +1,6 @@
 """Builds the result of ``fslab claims`` from claims and figures. Pure; shows nothing."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from fslab.analysis.labels import stack_names
 from fslab.cell import Cell
@@ -186,18 +185,16 @@ def _table_cell(
         measured_median=median([*judge.trials.values(over).values()]) if judge and over else None,
     )
     unprinted = "not printed" if one is None else "the reference is not printed" if base is None else None
-    more: dict[str, Any]
     if judge is None:
-        more = {"why": unprinted}
-    elif over is None or under is None:
-        more = {"why": unprinted or "not measured here"}
-    elif over == under:
+        return known.model_copy(update={"why": unprinted})
+    if over is None or under is None:
+        return known.model_copy(update={"why": unprinted or "not measured here"})
+    if over == under:
         why = judge.trials.why_none(over)
-        more = {"measured": None if why else 1.0, "why": why}
-    else:
-        finding = judge.finding(quotient(over, under, ("", ""), Bounds(), ""), MARGIN)
-        more = {"measured": finding.value, "low": finding.low, "high": finding.high, "why": finding.why}
-    return known.model_copy(update=more)
+        return known.model_copy(update={"measured": None if why else 1.0, "why": why})
+    finding = judge.finding(quotient(over, under, ("", ""), Bounds(), ""), MARGIN)
+    measured = {"measured": finding.value, "low": finding.low, "high": finding.high, "why": finding.why}
+    return known.model_copy(update=measured)
 
 
 def _beside(like: CellFigure, stack: tuple[str, str], judge: Evaluator) -> CellFigure | None:

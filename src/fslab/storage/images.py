@@ -49,9 +49,7 @@ def check_room(directory: Path, size_bytes: int) -> None:
     existing = next(path for path in (directory, *directory.parents) if path.exists())
     room = os.statvfs(existing)
     free = room.f_bavail * room.f_frsize
-    if (
-        not room.f_blocks
-    ):  # the kernel makes its files, as of proc and cgroup2, and its directories are other objects
+    if not room.f_blocks:  # as proc and cgroup2, of which the kernel makes all files
         raise NoSpaceError(
             "is on a file system that has no room for files",
             where=str(existing),

@@ -251,7 +251,7 @@ def _configure_postgresql(connection: Any, _record: object) -> None:
 
     ``synchronous_commit = off`` could lose a confirmed trial; a stored trial must be on disk. Other settings make the
     server return dates that the driver cannot read, or numbers with too few digits. The limits are those of SQLite: a
-    machine of a fleet can lock rows, and whoever owns the database can have tables without an end.
+    machine of a fleet can lock rows, and the owner of the database can make views whose reading never ends.
     """
     from fslab.store import instants  # noqa: PLC0415 - the driver is optional
 

@@ -315,7 +315,7 @@ def resolved(wanted: str, ids: Sequence[str], named: Mapping[str, str], place: s
         raise NotStoredError(
             "the store has no campaign yet", where=place, hint="run a study: fslab run quick"
         )
-    # First: fslab gives no campaign such an id or name, but who else writes the store can.
+    # First: fslab gives no campaign such an id or name, but another program that writes to the store can.
     if back := _BACK.fullmatch(wanted):
         steps = int(back[1] or 0)
         if steps >= len(ids):

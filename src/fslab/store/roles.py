@@ -46,7 +46,7 @@ def grant(store: Store, *, measuring: str | None = None, reading: str | None = N
             may_create = text("SELECT has_schema_privilege(:role, 'public', 'CREATE')")
             if connection.execute(may_create, {"role": role}).scalar():
                 raise StoreError(
-                    f"the role '{role}' can create functions, which others would call with their rights",
+                    f"the role '{role}' can create functions, which run with the rights of whoever reads the store",
                     where=store.path,
                     hint="name a role that is no owner or member of one; as a superuser: REVOKE CREATE ON SCHEMA "
                     "public FROM PUBLIC",

@@ -138,7 +138,10 @@ pub(crate) fn clean(directory: &Path) -> anyhow::Result<()> {
     if mounts()?.iter().any(|mount| mount.target == directory && mount.kind == "fuse.fslab-disk") {
         abort(&directory).with_context(|| format!("cannot abort {}", directory.display()))?;
     } else if disk.symlink_metadata().is_ok() {
-        bail!("{} is no virtual disk: it has a file 'disk' of its own", directory.display());
+        bail!(
+            "{}: fslab-disk does not serve the file 'disk' in it; nothing was changed: name the directory of a virtual disk",
+            directory.display()
+        );
     }
     for name in &held {
         release(name, &disk)?;
@@ -175,7 +178,7 @@ mod tests {
         fs::write(directory.join("disk"), "mine").unwrap();
         let said = clean(&directory).map_err(|error| error.to_string());
         fs::remove_file(directory.join("disk")).unwrap();
-        assert!(said.is_err_and(|said| said.contains("is no virtual disk")));
+        assert!(said.is_err_and(|said| said.contains("does not serve the file 'disk'")));
         clean(&directory).unwrap();
         assert!(!directory.exists());
     }
