@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from fslab.api.results import CampaignResults as CampaignResults
     from fslab.api.results import ResultStore as ResultStore
     from fslab.api.results import open_store as open_store
-    from fslab.api.running import resume as resume
-    from fslab.api.running import run as run
+    from fslab.api.results import resume as resume
+    from fslab.api.results import run as run
     from fslab.campaign.cleanup import clean_all as clean
     from fslab.campaign.observer import Observer as Observer
     from fslab.errors import FslabError as FslabError
@@ -47,8 +47,8 @@ _HOMES = {
     "load": "fslab.study.load:load",
     "open_store": "fslab.api.results:open_store",
     "plan_of": "fslab.api.plans:plan",
-    "resume": "fslab.api.running:resume",
-    "run": "fslab.api.running:run",
+    "resume": "fslab.api.results:resume",
+    "run": "fslab.api.results:run",
     "shipped_studies": "fslab.study.shipped:ids",
 }
 

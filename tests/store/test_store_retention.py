@@ -10,7 +10,7 @@ import pytest
 from tests.store.test_store import campaign
 from typer.testing import CliRunner
 
-from fslab.api.retention import outdated
+from fslab.api.study_campaigns import outdated
 from fslab.cli import app
 from fslab.errors import BusyError
 from fslab.store.campaign import CampaignStatus

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from tests.store.test_store import STARTED, campaign
 
-from fslab.api import unattended
+from fslab.api import replications
 from fslab.campaign import launch
 from fslab.campaign.observer import Observer
 from fslab.errors import StoreError, UsageError
@@ -64,7 +64,7 @@ def test_a_study_that_another_machine_has_finished_is_run_here(
     monkeypatch.setattr(launch, "of_study", created)
     terms = launch.RunConditions()
     taken: list[Campaign] = []
-    failed = unattended.run_each(
+    failed = replications.run_each(
         ["quick"], store, terms, watched=lambda: nullcontext(Observer()), then=taken.append
     )
     assert (failed, taken) == (["quick: a new campaign"], [])

@@ -12,7 +12,7 @@ from tests.unit.claimed import cell, claim, noisy, steady, trials
 from tests.unit.test_claims_terminal import EXT4, XFS, made
 
 from fslab.analysis.campaign_time import measured_share, wall_s
-from fslab.api import explanations, publication_conditions
+from fslab.api import claims, explanations
 from fslab.claims import replication, replication_table
 from fslab.claims.build import judged
 from fslab.claims.claim_words import summary
@@ -144,7 +144,7 @@ def test_the_conditions_are_those_of_trials_that_ran() -> None:
     study = study.model_copy(update={"published": Published(conditions=theirs)})
 
     def near(records: list[TrialRecord], made: Campaign) -> tuple[Condition, ...]:
-        return publication_conditions.conditions(made, records, study)
+        return claims.conditions_here(made, records, study)
 
     def here(records: list[TrialRecord], scale: float = 0.5) -> dict[str, str]:
         made = campaign.with_settings(scale=scale)
@@ -166,17 +166,15 @@ def test_a_plan_tells_how_near_the_machine_is_to_the_publication() -> None:
     guest, host = (
         load_text(each, "s.yaml") for each in (text, text.replace("on: uml, guest_memory: 512m, ", ""))
     )
-    near = publication_conditions.planned(guest, expand(guest))
+    near = claims.planned(guest, expand(guest))
     assert [(one.name, one.here, one.near) for one in near] == [
         ("processors", "1", True),
         ("memory", "512 MiB", True),
         ("amounts", "all", True),
     ]
-    assert (
-        publication_conditions.near_words(near[:1]) == "beside the publication: processors 1 (there 1: near)"
-    )
-    assert publication_conditions.near_words(()) is None
-    here = {one.name: one.here for one in publication_conditions.planned(host, expand(host))}
+    assert claims.near_words(near[:1]) == "beside the publication: processors 1 (there 1: near)"
+    assert claims.near_words(()) is None
+    here = {one.name: one.here for one in claims.planned(host, expand(host))}
     assert here["processors"] == str(facts.gather()["cpus"])
 
 

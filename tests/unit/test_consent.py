@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from tests import made
 
 from fslab import feasibility
-from fslab.api import ablation, running
+from fslab.api import explanations, results
 from fslab.api.results import ResultStore
 from fslab.applications import REGISTRY as APPLICATIONS
 from fslab.campaign import traced
@@ -196,9 +196,9 @@ class TestEveryDoor:
             "workloads: {w: {tool: dd, op: write, count: 1}}\non: uml\nmodules: /evil/modules\n"
         )
         with pytest.raises(UsageError, match="/evil/modules"):
-            running.run(study, ResultStore(store))
+            results.run(study, ResultStore(store))
         with pytest.raises(UsageError, match="/evil/modules"):
-            running.resume(ResultStore(store), "c1")
+            results.resume(ResultStore(store), "c1")
         assert [known.id for known in store.campaigns()] == ["c1"]
 
     def test_an_ablation(
@@ -207,7 +207,7 @@ class TestEveryDoor:
         monkeypatch.setattr(feasibility, "check", lambda *_: {})
         found = store.campaign("c1").model_copy(update={"id": "c2"})
         with pytest.raises(UsageError, match="not allowed"):
-            ablation.run(found, store, Observer(), frozenset(), consent.of_user())
+            explanations.run_ablation(found, store, Observer(), frozenset(), consent.of_user())
         assert "/evil/modules" in capsys.readouterr().err
         assert not store.has("c2")
 

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.explained import MIB, cell, seen
 
 from fslab.api import explanations
-from fslab.cli import causes
+from fslab.cli import explain
 from fslab.explain.mechanisms import MOST_WEIGHT
 from fslab.explain.statement_model import Certainty, Explanation
 from fslab.explain.statements import statements_of
@@ -81,7 +81,7 @@ def test_wrapped_lines_keep_the_indentation_of_their_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    causes.print_wrapped("  There were 4 commits in 0.6 s; the commit interval of 5 s alone makes 0 or 1.")
+    explain.print_wrapped("  There were 4 commits in 0.6 s; the commit interval of 5 s alone makes 0 or 1.")
     first, *more = capsys.readouterr().out.splitlines()
     assert first.startswith("  There were 4 commits")
     assert len(more) == 2

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import fslab
 from fslab import cli, feasibility
-from fslab.cli import fleet_schedule, fleet_status
+from fslab.cli import fleet, fleet_run
 from fslab.errors import BusyError, UnsafeError, UnsupportedError, UsageError
 from fslab.fleet import agent, execution, permission, starting
 from fslab.fleet.worker_settings import Allowed, WorkerSettings
@@ -243,7 +243,7 @@ def test_machines_are_chosen_by_name_and_label() -> None:
 
 
 def test_brackets_in_facts_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    fleet_status._show_machines([machine("a", facts={"kernel": "6.1 [rt]"})])
+    fleet_run._show_machines([machine("a", facts={"kernel": "6.1 [rt]"})])
     assert " 6.1 [rt] " in capsys.readouterr().out
 
 
@@ -278,24 +278,24 @@ def test_each_gives_all_to_all_and_spread_divides_what_is_not_compared(name: str
 )
 def test_the_first_run_of_a_schedule(at: str, now: str, first: str) -> None:
     given = datetime.fromisoformat(f"{now}+00:00")
-    assert fleet_schedule._next(at, given) == datetime.fromisoformat(f"{first}+00:00")
+    assert fleet._next(at, given) == datetime.fromisoformat(f"{first}+00:00")
 
 
 @pytest.mark.parametrize("at", ["2 o'clock", "25:00", "02:00+02:00"])
 def test_invalid_times_of_day(at: str) -> None:
     with pytest.raises(UsageError, match="not a time of day"):
-        fleet_schedule._next(at, datetime.now(UTC))
+        fleet._next(at, datetime.now(UTC))
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("24h", 86400), ("7d", 604800), ("90s", 90)])
 def test_from_one_run_to_the_next(text: str, seconds: int) -> None:
-    assert fleet_schedule._every(text) == seconds
+    assert fleet._every(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "d", "-1d", "30s", "x"])
 def test_invalid_times_between_runs(text: str) -> None:
     with pytest.raises(UsageError, match="--every"):
-        fleet_schedule._every(text)
+        fleet._every(text)
 
 
 def test_what_a_program_left_in_its_directory_is_removed_and_not_followed(

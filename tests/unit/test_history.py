@@ -21,7 +21,7 @@ from fslab.answers.verdict_words import change_words
 from fslab.api import comparisons
 from fslab.cell import Cell, WorkloadSpec
 from fslab.cli import app
-from fslab.cli.history import history as verb
+from fslab.cli.compare import history as verb
 from fslab.errors import StoreError, UsageError
 from fslab.report import fleet_changes, history_terminal
 from fslab.report.page import render

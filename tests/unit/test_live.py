@@ -9,8 +9,7 @@ from rich.console import Console
 from tests import made
 
 from fslab.analysis.further_trials import InterimResult, RepeatedQuestion
-from fslab.cli.live import LiveView
-from fslab.cli.progress import look_lines, replaced_words
+from fslab.cli.progress import LiveView, look_lines, replaced_words
 from fslab.trial_record import Status, TrialRecord
 
 BEGUN = datetime(2026, 11, 20, tzinfo=UTC)

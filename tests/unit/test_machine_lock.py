@@ -23,8 +23,7 @@ from fslab.campaign import machine_lock, trial_loop
 from fslab.campaign.observer import Observer
 from fslab.campaign.trial_loop import TrialHistory, _CampaignRun
 from fslab.cell import Cell
-from fslab.cli.live import LiveView
-from fslab.cli.progress import Lines
+from fslab.cli.progress import Lines, LiveView
 from fslab.storage import Workspace
 from fslab.store.campaign import CampaignStatus
 from fslab.trial_record import TrialRecord

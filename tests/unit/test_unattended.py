@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fslab.api import unattended
+from fslab.api import replications
 from fslab.campaign.launch import RunConditions
 from fslab.errors import InterruptedBySignal, UsageError
 
@@ -24,9 +24,9 @@ def run(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> tuple[list[str
             raise error
         return name
 
-    monkeypatch.setattr(unattended, "_campaign", measured)
+    monkeypatch.setattr(replications, "_run_study", measured)
     then: Any = done.append
-    return done, unattended.run_each(["a", "b", "c"], NO_STORE, TERMS, NO_STORE, then)
+    return done, replications.run_each(["a", "b", "c"], NO_STORE, TERMS, NO_STORE, then)
 
 
 @pytest.mark.parametrize("error", [UsageError("no such study"), ZeroDivisionError("a bug")])

@@ -1,11 +1,14 @@
-"""Plans a study: cells, exact commands, space and time. Changes nothing."""
+"""Plans a study: cells, exact commands, space, time, and how many trials the noise of the machine requires. Changes
+nothing."""
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from fslab import feasibility
-from fslab.api import machine_noise, publication_conditions
+from fslab.answers.ratio import trials_to_detect
+from fslab.api import claims
 from fslab.campaign import schedule
 from fslab.claims import testable
 from fslab.errors import UsageError
@@ -13,7 +16,9 @@ from fslab.machine.planned_machine import here, planned_for
 from fslab.plan.model import Plan
 from fslab.plan.plan import make_plan, without
 from fslab.study.model import Study
-from fslab.system import paths
+from fslab.system import paths, reference_work
+from fslab.trial_record import TrialRecord
+from fslab.units import format_duration
 
 
 @contextmanager
@@ -58,9 +63,9 @@ def claims_lines(study: Study, made: Plan) -> list[str]:
     if not about:
         return can
     told = schedule.budget_words(about, study.limit_s)
-    spread = None if here().described else machine_noise.now()
-    known = [] if spread is None else [machine_noise.trials_sentence(spread, schedule.block_s(about))]
-    near = publication_conditions.near_words(publication_conditions.planned(study, about))
+    spread = None if here().described else loop_spread()
+    known = [] if spread is None else [trials_sentence(spread, schedule.block_s(about))]
+    near = claims.near_words(claims.planned(study, about))
     left_out = schedule.left_out_words(len(made.left_out), len(made.cells) - len(made.impossible))
     return [*can, *(line for line in (left_out, told, near) if line), *known]
 
@@ -68,3 +73,41 @@ def claims_lines(study: Study, made: Plan) -> list[str]:
 def claims_foreseen(study: Study, made: Plan) -> tuple[testable.Foreseen, ...]:
     """Return which of the study's claims the plan can test, and why not the others."""
     return testable.foresee(study.claims, made.cells, made.impossible, here().facts)
+
+
+DIFFERENCE = 0.1  # the difference that the sentence refers to
+_LAST = 30  # the progress of a campaign uses the last 30 trials
+_FEWEST = 5
+
+
+def trials_sentence(spread: float, block_s: float | None = None) -> str:
+    """Return the sentence. ``block_s``: seconds for one trial of each cell; None: without a study."""
+    trials = trials_to_detect(DIFFERENCE, spread)
+    told = (
+        f"the speed of a fixed loop varies by {spread * 100:.0f} % here: if trials vary as much, detecting a "
+        f"difference of {DIFFERENCE * 100:.0f} % takes about {trials} trials of each cell"
+    )
+    return told if block_s is None else f"{told}, {format_duration(trials * block_s)} in total"
+
+
+def loop_spread() -> float | None:
+    """Return the current variation of the loop's speed. Takes half a second."""
+    return reference_work.spread(rounds=10)
+
+
+class LoopRates:
+    """The speed of the loop during the last trials of a campaign."""
+
+    def __init__(self) -> None:
+        self._rates: deque[float] = deque(maxlen=_LAST)
+
+    def enter(self, record: TrialRecord) -> None:
+        measured = record.probes.get("reference_rate")
+        if measured is not None and measured.value:
+            self._rates.append(measured.value)
+
+    def words(self) -> str | None:
+        """Return the sentence; None while there are too few trials."""
+        if len(self._rates) < _FEWEST:
+            return None
+        return trials_sentence(reference_work.spread_of(list(self._rates)))

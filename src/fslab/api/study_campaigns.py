@@ -1,12 +1,14 @@
-"""The campaigns of a study in a store, and checks of the names of what a user chooses in them."""
+"""The campaigns of a study in a store, those that are outdated, and checks of the names that a user chooses in them."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 
-from fslab.campaign.liveness import as_it_is
+from fslab.campaign.liveness import as_it_is, is_running
 from fslab.errors import NotStoredError, StoreError, UsageError, nearest
 from fslab.names import study_id
-from fslab.store.campaign import Campaign
+from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 from fslab.study import shipped
 from fslab.trial_record import TrialRecord
@@ -100,3 +102,30 @@ def check_names(option: str, wanted: Iterable[str], known: set[str]) -> None:
     for name in wanted:
         if name not in known:
             raise UsageError(f"unknown name '{name}'", where=option, hint=nearest(name, known))
+
+
+def outdated(
+    store: Store, *, older_than_s: float, keep: int, studies: Collection[str] = ()
+) -> list[Campaign]:
+    """Return the campaigns older than ``older_than_s``, oldest first; of ``studies`` (ids or files; empty: of all).
+
+    Omits the ``keep`` newest of each study on each machine, campaigns with a name, and campaigns that may be running,
+    on this machine or according to the store.
+    """
+    wanted = {study_id(each) for each in studies}
+    before = datetime.now(UTC) - timedelta(seconds=older_than_s)
+    newer: Counter[tuple[str, object]] = Counter()
+    found = []
+    for campaign in reversed(store.campaigns()):
+        series = (campaign.study_id, campaign.machine.get("hostname"))
+        newer[series] += 1
+        if (
+            newer[series] > keep
+            and campaign.created < before
+            and (not wanted or campaign.study_id in wanted)
+            and campaign.name is None
+            and campaign.status is not CampaignStatus.RUNNING
+            and not is_running(campaign.id, store)
+        ):
+            found.append(campaign)
+    return found[::-1]

@@ -1,4 +1,4 @@
-"""The command line: one file per command. Commands parse arguments, call the library, and print.
+"""The command line. Commands parse arguments, call the library, and print.
 
 Importing this package must stay cheap, so that ``fslab --help`` answers immediately: a command imports what it needs
 when it runs.
@@ -14,24 +14,17 @@ from typer.core import TyperGroup
 
 from fslab import names
 from fslab.cli import (
-    campaigns,
     claims,
-    clean,
     compare,
     doctor,
     explain,
-    export,
     features,
     fleet,
-    history,
     listing,
     plan,
-    replicate,
     report,
     results,
     run,
-    schema,
-    serve,
     stores,
 )
 from fslab.cli.option_groups import App
@@ -62,36 +55,28 @@ app = App(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command("doctor", short_help="Show what can be measured here, and what is missing.")(doctor.doctor)
-app.command("list", short_help="List studies, file systems, media, workloads and others.")(listing.listing)
-app.command("plan", short_help="Show what a study would do; changes nothing.")(plan.plan)
-app.command("run", short_help="Run a study, or finish an interrupted one.")(run.run)
-app.command("results", short_help="Show a campaign's results.")(results.results)
-app.command("report", short_help="Write an HTML report, or tables for a paper.", epilog=report.EPILOG)(
-    report.report
+app.add(
+    ("doctor", "Show what can be measured here, and what is missing.", doctor.doctor),
+    ("list", "List studies, file systems, media, workloads and others.", listing.listing),
+    ("plan", "Show what a study would do; changes nothing.", plan.plan),
+    ("run", "Run a study, or finish an interrupted one.", run.run),
+    ("results", "Show a campaign's results.", results.results),
+    ("report", "Write an HTML report, or tables for a paper.", report.report),
+    ("serve", "Serve the reports of the store to a browser, live.", report.serve),
+    ("compare", "Compare campaigns, kernels, machines or stacks.", compare.compare),
+    ("explain", "Show why stacks differ: kernel counters, ablation.", explain.explain),
+    ("history", "Show a study over time, with its changes of level.", compare.history),
+    ("claims", "Check claims against published and measured data.", claims.claims),
+    ("replicate", "Write the replication page of a published study.", claims.replicate),
+    ("export", "Export trials as JSON, CSV or Parquet.", results.export),
+    ("clean", "Remove what a killed run left behind.", run.clean),
+    ("features", "Test what file systems support, on scratch volumes.", features.features),
+    ("name", "Give a campaign a name.", stores.name),
+    ("note", "Store a note with a campaign, or show it.", stores.note),
+    ("delete", "Delete campaigns with their trials.", stores.delete),
+    ("schema", "Print the JSON Schema of study files.", listing.schema),
 )
-app.command("serve", short_help="Serve the reports of the store to a browser, live.", epilog=serve.EPILOG)(
-    serve.serve
-)
-app.command("compare", short_help="Compare campaigns, kernels, machines or stacks.", epilog=compare.EPILOG)(
-    compare.compare
-)
-app.command(
-    "explain", short_help="Show why stacks differ: kernel counters, ablation.", epilog=explain.EPILOG
-)(explain.explain)
-app.command(
-    "history", short_help="Show a study over time, with its changes of level.", epilog=history.EPILOG
-)(history.history)
 app.add_typer(fleet.app, name="fleet", short_help="Run a study on many machines, and combine results.")
-app.command("claims", short_help="Check claims against published and measured data.", epilog=claims.EPILOG)(
-    claims.claims
-)
-app.command(
-    "replicate", short_help="Write the replication page of a published study.", epilog=replicate.EPILOG
-)(replicate.replicate)
-app.command("export", short_help="Export trials as JSON, CSV or Parquet.")(export.export)
-app.command("clean", short_help="Remove what a killed run left behind.")(clean.clean)
-app.command("features", short_help="Test what file systems support, on scratch volumes.")(features.features)
 app.add_typer(
     typer.Typer(
         cls=_CrashGroup,
@@ -101,11 +86,7 @@ app.add_typer(
     name="crash",
     short_help="Make, check and replay crash states.",
 )
-app.command("name", short_help="Give a campaign a name.")(campaigns.name)
-app.command("note", short_help="Store a note with a campaign, or show it.")(campaigns.note)
-app.command("delete", short_help="Delete campaigns with their trials.")(campaigns.delete)
 app.add_typer(stores.app, name="store", short_help="Copy campaigns between stores; check a store.")
-app.command("schema", short_help="Print the JSON Schema of study files.")(schema.schema)
 
 
 def _print_version(wanted: bool) -> None:

@@ -151,8 +151,10 @@ def option_value(parse: Callable[[str], T], text: str, option: str) -> T:
 
 
 def print_json(value: Any) -> None:
-    """Print JSON. Escapes all control characters, also those that JSON itself permits."""
-    document = json.dumps(value, indent=2, ensure_ascii=False)
+    """Print JSON, also of models and dataclasses. Escapes all control characters, also those that JSON permits."""
+    from pydantic_core import to_jsonable_python
+
+    document = json.dumps(to_jsonable_python(value), indent=2, ensure_ascii=False)
     sys.stdout.write(names.escaped(document) + "\n")
 
 

@@ -1,11 +1,21 @@
-"""``fslab compare``: compare two campaigns, exports of two machines, two kernels or two stacks."""
+"""``fslab compare`` and ``history``: two campaigns, exports, kernels or stacks; a study over time on one machine."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fslab.cli.common import JsonOption, ShownMetricsOption, StoreOption, console, print_json, say
+from fslab.cli.common import (
+    CampaignsStudyArgument,
+    JsonOption,
+    OnlyWorkloadsOption,
+    ShownMetricsOption,
+    StoreOption,
+    console,
+    open_store,
+    print_json,
+    say,
+)
 from fslab.errors import (
     InconclusiveError,
     RegressionError,
@@ -14,27 +24,6 @@ from fslab.errors import (
 
 if TYPE_CHECKING:
     from fslab.analysis.regression_gate import GateVerdict
-
-
-EPILOG = """\b
-Examples:
-  fslab compare                                  the last campaign against the one before it
-  fslab compare last~1 last --differing kernel   the same after a kernel update
-  fslab compare base.json last --fail-if-slower 5%
-  fslab compare here.json there.json --differing machine
-  fslab compare mon,wed,fri,sun tue,thu,sat,mo2  four campaigns with four, run alternately
-  fslab compare last --stack ext4 --stack xfs    two stacks of one campaign
-  fslab compare last --kernel 6.1 --kernel 6.12  two kernels of one campaign
-
-\b
-Exit codes:
-   0  compared; what --fail-if-… tests is ruled out (with --unsure-ok: or unsure)
-   2  invalid options, or no matching results
-   7  no such campaign, or no such export
-   9  conditions differ that --differing does not allow: nothing was compared
-  10  the condition of --fail-if-slower or --fail-if-different is met, or B fails where A did not
-  11  unsure: what --fail-if-… tests is neither shown nor ruled out
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +93,23 @@ def compare(
         differing FACT: Allow FACT to differ: a fact (governor), a group of facts (kernel, cpu, memory, host, settings,
             images, device, tools, study) or 'machine' (all of a machine but kernel and settings). Repeatable.
         force: Compare despite unlike conditions; the differences are listed above the table.
+
+    Examples:
+        fslab compare                                  the last campaign against the one before it
+        fslab compare last~1 last --differing kernel   the same after a kernel update
+        fslab compare base.json last --fail-if-slower 5%
+        fslab compare here.json there.json --differing machine
+        fslab compare mon,wed,fri,sun tue,thu,sat,mo2  four campaigns with four, run alternately
+        fslab compare last --stack ext4 --stack xfs    two stacks of one campaign
+        fslab compare last --kernel 6.1 --kernel 6.12  two kernels of one campaign
+
+    Exit codes:
+         0  compared; what --fail-if-… tests is ruled out (with --unsure-ok: or unsure)
+         2  invalid options, or no matching results
+         7  no such campaign, or no such export
+         9  conditions differ that --differing does not allow: nothing was compared
+        10  the condition of --fail-if-slower or --fail-if-different is met, or B fails where A did not
+        11  unsure: what --fail-if-… tests is neither shown nor ruled out
     """
     from fslab.analysis.regression_gate import gate_words, judge
     from fslab.api import comparisons
@@ -124,8 +130,7 @@ def compare(
                 hint="name others with --metric, or use --fail-if-different",
             )
     if as_json:
-        document = found.model_dump(mode="json")
-        print_json({**document, "gate": judged.as_document() if judged else None})
+        print_json({**found.model_dump(), "gate": judged.as_document() if judged else None})
     else:
         from fslab.report import campaign_comparison_terminal
 
@@ -157,3 +162,46 @@ def _exit(judged: GateVerdict, *, unsure_ok: bool) -> None:
         raise RegressionError(regression_gate.failed_words(judged))
     if judged.answer is regression_gate.GateAnswer.UNSURE and not unsure_ok:
         raise InconclusiveError(regression_gate.unsure_words(judged), hint=regression_gate.remedy(judged))
+
+
+def history(
+    study: CampaignsStudyArgument = None,
+    *,
+    stack: list[str] | None = None,
+    workload: OnlyWorkloadsOption = None,
+    metric: ShownMetricsOption = None,
+    machine: str | None = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a study over time: each campaign is a point, and changes of level are marked.
+
+    A change of level can be detected from about ten campaigns on. Its size is shown, and which facts of the machine
+    changed at the same campaign (kernel, settings, tools, device). A single deviating campaign is not a change.
+    Campaigns of other machines are left out, and so are cells that the last campaign no longer has.
+
+    Parameters:
+        stack NAME: Only this stack or file system. Repeatable.
+        machine HOST: Host name of a machine. Default: that of the last campaign.
+
+    Examples:
+        fslab history                                   the study of the last campaign
+        fslab history quick --workload synced-write     one workload, campaign by campaign
+        fslab history quick --metric write_clat_p99     another figure than the headline ones
+        fslab history quick --json                      every point and change, for a program
+
+    Exit codes:
+         0  shown, with or without changes
+         2  no such workload, stack or metric
+         7  the store has no campaign of that study
+    """
+    from fslab.api import comparisons
+
+    with open_store(store) as opened:
+        found = comparisons.history_of(opened, study, stack or [], workload or [], metric or [], machine)
+    if as_json:
+        print_json(found)
+        return
+    from fslab.report import history_terminal
+
+    history_terminal.show(found, console())

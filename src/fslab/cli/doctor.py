@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from fslab.cli.common import JsonOption, console, print_json, say
@@ -50,7 +49,7 @@ def doctor(study: str | None = None, *, packages_only: bool = False, as_json: Js
 def _show_study(found: StudyNeeds, *, as_json: bool) -> None:
     """Print what a study lacks here and the command that installs it, or that nothing is missing."""
     if as_json:
-        print_json(asdict(found))
+        print_json(found)
         return
     for program in found.programs_missing:
         say(f"{program} is not installed")
@@ -63,10 +62,10 @@ def _show_study(found: StudyNeeds, *, as_json: bool) -> None:
 
 
 def _show_all(found: MachineCapabilities, *, as_json: bool) -> None:
-    from fslab.api import machine_noise
+    from fslab.api import plans
 
     if as_json:
-        print_json(asdict(found))
+        print_json(found)
         return
     _show(found)
     screen = console()
@@ -74,7 +73,7 @@ def _show_all(found: MachineCapabilities, *, as_json: bool) -> None:
         remedy = f" → tuning: {{{each.tuning}}}" if each.tuning else ""
         screen.print(f"{each.what}{remedy}", markup=False)
     if found.reference_spread is not None:
-        say(machine_noise.trials_sentence(found.reference_spread))
+        say(plans.trials_sentence(found.reference_spread))
 
 
 def _show(machine: MachineCapabilities) -> None:

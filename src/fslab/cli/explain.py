@@ -11,22 +11,17 @@ from fslab.cli import consent
 from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, open_store, print_json, say
 from fslab.cli.run_options import given, options_of
 from fslab.errors import UsageError
+from fslab.units import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fslab.campaign.consent import Consent
     from fslab.explain.attribution import Attribution
     from fslab.explain.evidence import Evidence
+    from fslab.explain.statement_model import Explanation
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
-
-EPILOG = """\b
-Examples:
-  fslab explain                                 the mechanisms in which the stacks differ most
-  fslab explain --all                           what the kernel counted, cell by cell
-  fslab explain last random-write btrfs xfs     only these two
-  fslab explain last random-write btrfs xfs --trace    run both again, traced
-  fslab explain last random-write btrfs xfs --ablate   switch btrfs's mechanisms off, one by one and together
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +71,13 @@ def explain(
         a [A]: A stack: its name or file system; with --ablate, default: the slowest.
         b [B]: The stack to compare with; default: the best of the others.
         every --all: Show every cell with every explanation and its counters.
+
+    Examples:
+        fslab explain                                 the mechanisms in which the stacks differ most
+        fslab explain --all                           what the kernel counted, cell by cell
+        fslab explain last random-write btrfs xfs     only these two
+        fslab explain last random-write btrfs xfs --trace    run both again, traced
+        fslab explain last random-write btrfs xfs --ablate   switch btrfs's mechanisms off, one by one and together
     """
     from fslab.api.explanations import chosen, evidence_of
 
@@ -144,30 +146,23 @@ class _Again:
 
     def ablate(self, everything: list[Evidence], more: More, *, first: bool, as_json: bool) -> None:
         """Run the ablation. If there are many mechanisms, test each alone first, then the effective ones together."""
-        from fslab.api import ablation
+        from fslab.api import explanations
+        from fslab.cli import progress
 
-        slow, fast, metric = ablation.ordered(everything, first=first)
+        slow, fast, metric = explanations.slower_and_faster(everything, first=first)
 
         def measured(names: list[str]) -> tuple[Campaign, Attribution | None]:
-            return self._measured(ablation.make(self.campaign, slow, fast, metric, names, more.trials))
+            made = explanations.ablation_of(self.campaign, slow, fast, metric, names, more.trials)
+            with progress.shown(console(stderr=True), quiet=False, silent=False) as shown:
+                return explanations.run_ablation(made, self.store, shown, self.wipe, self.agreed)
 
         made, found = measured(more.only or [])
-        together = [] if found is None or found.complete else ablation.strongest(found)
+        together = [] if found is None or found.complete else explanations.effective(found)
         if together:
             if not as_json:  # JSON is one document: that of the last round
                 _print_ablation(made, self.store, as_json=False)
             made, _ = measured(together)
         _print_ablation(made, self.store, as_json=as_json)
-
-    def _measured(self, made: Campaign) -> tuple[Campaign, Attribution | None]:
-        """Run the campaign of an ablation. Return it, and the attribution of its trials."""
-        from fslab.api import ablation
-        from fslab.cli import live
-
-        with live.shown(console(stderr=True), quiet=False, silent=False) as shown:
-            ablation.run(made, self.store, shown, self.wipe, self.agreed)
-        stored = self.store.campaign(made.id)
-        return stored, ablation.read(stored, self.store)[1]
 
 
 def _print(
@@ -175,32 +170,90 @@ def _print(
 ) -> None:
     """Print the explanations; ``every``: cell by cell. ``in_commands``: how commands name the campaign."""
     from fslab.api import explanations
-    from fslab.cli import causes
 
     if as_json:
-        print_json(
-            {
-                "campaign": campaign,
-                "statements": explanations.as_document(everything),
-                "traces_not_used": explanations.traces_not_used(everything),
-            }
-        )
+        statements, unused = explanations.as_document(everything), explanations.traces_not_used(everything)
+        print_json({"campaign": campaign, "statements": statements, "traces_not_used": unused})
     elif every:
-        causes.show(everything)
+        show(everything)
     else:
-        causes.show_ranked(everything, in_commands)
+        show_ranked(everything, in_commands)
 
 
 def _print_ablation(campaign: Campaign, store: Store, *, as_json: bool) -> None:
     """Print what the ablation of a campaign shows."""
-    from fslab.api.ablation import read
-    from fslab.cli.causes import print_wrapped
+    from fslab.api.explanations import read_ablation
     from fslab.explain.ablation import as_document, in_words
 
-    ablation, found = read(campaign, store)
+    ablation, found = read_ablation(campaign, store)
     if as_json:
         print_json(as_document(ablation, found))
         return
     lines = in_words(ablation, found) if found else ["too few usable trials: nothing can be attributed"]
     for line in lines:
         print_wrapped(line)
+
+
+SHOWN = 5
+ALIKE = 0.1  # × the weight: a smaller contrast is none
+
+
+def show(everything: Sequence[Evidence]) -> None:
+    """Print all explanations, cell by cell, each with its counters below it."""
+    from rich.text import Text
+
+    from fslab.api import explanations
+    from fslab.explain.statements import statements_of
+
+    screen = console()
+    for seen in everything:
+        found = statements_of(seen)
+        about = Text(f"{seen.workload}, {seen.stack}", style="bold")
+        screen.print(about if found else about.append(": no mechanism found", style="not bold"))
+        for statement in found:
+            _show(statement)
+        for why in explanations.withdrawn(seen):
+            print_wrapped(f"  trace not used: {why}")
+
+
+def show_ranked(everything: Sequence[Evidence], in_commands: str) -> None:
+    """Print the mechanisms, those in which the stacks differ most first, each with its strongest explanation.
+
+    ``in_commands``: how commands name the campaign.
+    """
+    from fslab.api import explanations
+
+    ranked = explanations.ranking(everything)
+    if not ranked:
+        print_wrapped(f"no mechanism found in {counted(len(everything), 'cell')}")
+        return
+    for each in ranked[:SHOWN]:
+        print_wrapped(f"{each.mechanism}: {each.summary}", style="bold")
+        more = len(each.cells) - 1
+        also = f", and in {counted(more, 'other cell')}" if more else ""
+        also += "; all stacks have it alike" if each.contrast < ALIKE * each.weight else ""
+        strongest = each.strongest
+        print_wrapped(f"  {strongest.text}")
+        about = f"{strongest.workload} on {strongest.stack}{also}"
+        print_wrapped(f"  {strongest.certainty}: {about}", style="dim")
+        print_wrapped(f"  falsified if: {strongest.refuted_by}", style="dim")
+    hidden = len(ranked) - SHOWN
+    rest = f"{counted(hidden, 'more mechanism')}, " if hidden > 0 else ""
+    print_wrapped(f"{rest}every cell and counter: fslab explain {in_commands} --all")
+    print_wrapped("an observed mechanism need not be a cause; to show causes: --ablate", style="dim")
+
+
+def print_wrapped(text: str, style: str = "") -> None:
+    """Print a text whose lines after the first are indented as the first one."""
+    from fslab.report.terminal_width import wrapped
+
+    screen = console()
+    indent = len(text) - len(text.lstrip(" "))
+    screen.print(wrapped(text, screen.width, style=style, hang=indent), soft_wrap=True)
+
+
+def _show(statement: Explanation) -> None:
+    print_wrapped(f"  {statement.text} ({statement.certainty})")
+    for figure in statement.figures:
+        print_wrapped(f"      {figure}", style="dim")
+    print_wrapped(f"      falsified if: {statement.refuted_by}", style="dim")

@@ -70,8 +70,7 @@ def features(
                 screen.print(f"testing {request.filesystem} …", style="dim")
             found.append(machines.examine(request))
     if as_json:
-        examined = [each.model_dump(mode="json") for each in found]
-        print_json({"machine": gather(), "examinations": examined, "documented": documented()})
+        print_json({"machine": gather(), "examinations": found, "documented": documented()})
     else:
         from fslab.report import features_terminal
 

@@ -1,4 +1,4 @@
-"""``fslab run STUDY --fleet``: assigns a study to the machines of a fleet, and waits for their results."""
+"""Runs of a fleet: ``fslab run STUDY --fleet``, and ``fslab fleet status``, ``cancel`` and ``forget``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fslab.cli import fleet_status
-from fslab.cli.common import console, open_store, print_json, say
-from fslab.errors import InterruptedBySignal, ToolFailedError
-from fslab.units import counted
+from fslab.cli.common import JsonOption, StoreOption, console, open_store, print_json, say
+from fslab.errors import InterruptedBySignal, ToolFailedError, UsageError
+from fslab.units import counted, format_duration
 
 if TYPE_CHECKING:
     from fslab.cli.run_options import FleetChoice, Labels
-    from fslab.store.fleet_values import AssignmentSummary
+    from fslab.store.fleet_values import AssignmentSummary, FleetSchedule, MemberMachine
     from fslab.store.store import Store
     from fslab.study.model import Study
 
@@ -51,7 +50,7 @@ def run(
             ended = starting.watch(
                 fleet,
                 started,
-                lambda changed: None if as_json else fleet_status.show(changed),
+                lambda changed: None if as_json else show(changed),
                 partial(say, err=True),
             )
         except InterruptedBySignal:
@@ -88,7 +87,7 @@ def _conclude(
                      "status": each.status.value, "message": each.message}
                     for each in ended
                 ],
-                "results": found and found.model_dump(mode="json"),
+                "results": found,
             }
         )  # fmt: skip
     elif found is not None:
@@ -96,3 +95,113 @@ def _conclude(
         say(f"of all its runs: fslab fleet results {study}; one machine: fslab results {measured[0]}")
     if not measured:
         raise typer.Exit(ToolFailedError.exit_code)
+
+
+def status(run: str | None = None, *, store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Show the machines of the fleet, what runs on each, and how far runs are.
+
+    Parameters:
+        run [RUN]: Show how far this run is. Default: all unfinished runs.
+    """
+    from fslab.store.fleet import FleetStore
+
+    with open_store(store) as opened:
+        fleet = FleetStore(opened)
+        machines, schedules = fleet.machines(), fleet.schedules()
+        found = fleet.summaries(run=run)
+    if run and not found:
+        raise UsageError(f"no run '{run}'", where="RUN")
+    if as_json:
+        print_json(
+            {
+                "machines": [{**each.model_dump(), "online": each.is_online} for each in machines],
+                "schedules": [each.model_dump(exclude={"study": {"text", "files"}}) for each in schedules],
+                "assignments": found,
+            }
+        )
+        return
+    if not machines:
+        say("no machine has joined the fleet: fslab fleet worker")
+    else:
+        _show_machines(machines)
+    show_schedules(schedules)
+    show(found)
+
+
+def show(found: list[AssignmentSummary]) -> None:
+    """Print a line for each assignment."""
+    for each in found:
+        message = f": {each.message}" if each.message else ""
+        trials = f", {counted(each.trials, 'trial')}" if each.trials else ""
+        say(f"{each.machine}: {each.file} {each.status.value}{trials}{message}")
+
+
+def cancel(run: str, *, store: StoreOption = None) -> None:
+    """Cancel a run. The machines clean up, and keep the trials that are stored.
+
+    Parameters:
+        run RUN: As fslab run --fleet and fslab fleet status print it.
+    """
+    from fslab.store.fleet import FleetStore
+
+    with open_store(store) as opened:
+        fleet = FleetStore(opened)
+        if not fleet.summaries(run=run):
+            raise UsageError(f"no run '{run}'", where="RUN", hint="fslab fleet status")
+        count = fleet.cancel(run)
+    say(f"{counted(count, 'machine')} cancelled")
+
+
+def forget(machine: str, *, store: StoreOption = None) -> None:
+    """Remove a machine that is gone from the list of the fleet. Its results stay.
+
+    Its assignments fail; with --spread they start again on another machine of the run.
+
+    Parameters:
+        machine MACHINE: Name of a machine that is gone.
+    """
+    from fslab.store import fleet_moves
+    from fslab.store.fleet import FleetStore
+
+    with open_store(store) as opened:
+        fleet = FleetStore(opened)
+        if not fleet.forget(machine):
+            raise UsageError(
+                f"no machine '{machine}' that is gone",
+                where="MACHINE",
+                hint="end its fslab fleet worker first",
+            )
+        moved = fleet_moves.give_up(fleet, None)
+    for line in (f"{machine} removed", *moved):
+        say(line)
+
+
+def _show_machines(machines: list[MemberMachine]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("machine", "", "runs", "kernel", "CPU", "labels"):
+        table.add_column(title, overflow="fold")
+    for each in machines:
+        seen = "online" if each.is_online else f"not seen for {format_duration(each.unseen_s)}"
+        seen += _clock(each.facts.get("clock_ahead_s"))
+        cpu = f"{each.facts.get('cpus') or '?'} × {each.facts.get('cpu') or 'unknown'}"
+        labels = " ".join(f"{key}={value}" for key, value in each.labels.items())
+        cells = (each.name, seen, each.running or "–", each.facts.get("kernel") or "–", cpu, labels)
+        table.add_row(*map(str, cells))
+    console().print(table)
+
+
+def _clock(ahead_s: object) -> str:
+    """Return how far a machine's clock differs from the database's, if it does."""
+    if not isinstance(ahead_s, int | float) or not ahead_s:
+        return ""
+    return f", clock {format_duration(abs(ahead_s))} {'ahead' if ahead_s > 0 else 'behind'}"
+
+
+def show_schedules(schedules: list[FleetSchedule]) -> None:
+    """Print a line for each schedule, with its last run and why the last start failed."""
+    for each in schedules:
+        last = f"last run {each.last_run}" if each.last_run else "not run yet"
+        failed = f"; could not be started: {each.message}" if each.message else ""
+        say(f"schedule {each.name}: {each.study.file} at {each.next_run:%Y-%m-%d %H:%M} UTC; {last}{failed}")

@@ -1,5 +1,6 @@
-"""``fslab list``: list what studies can use (file systems, media, workloads, …), mechanisms and validity rules."""
+"""``fslab list`` and ``schema``: what studies can use (file systems, media, …), and the keys of their files."""
 
+import sys
 from enum import StrEnum
 from typing import Any
 
@@ -77,3 +78,21 @@ def _show(entries: dict[str, list[dict[str, Any]]]) -> None:
             for name, values in row.get("settings", {}).items() if details else ():
                 table.add_row(f"    {name}", f"[dim]{', '.join(values)}; default: {values[0]}[/dim]")
         screen.print(table)
+
+
+def schema(*, markdown: bool = False) -> None:
+    """Print the JSON Schema of study files, for completion and checking in an editor.
+
+    For VS Code (YAML extension), save it as study.schema.json, and start a study with the line `# yaml-language-server:
+    $schema=study.schema.json`.
+
+    Parameters:
+        markdown: Print a description of every key in Markdown instead.
+    """
+    from fslab.study import reference_pages
+    from fslab.study import schema as schemas
+
+    if markdown:
+        sys.stdout.write(reference_pages.markdown())
+    else:
+        print_json(schemas.schema())

@@ -1,7 +1,8 @@
 """The options of commands: their parameters, described in their docstrings.
 
 Positional parameters are arguments, the others options. A docstring lists them below ``Parameters:``, an entry each:
-``name --flag METAVAR: help``, the flag only if it is not that of the name.
+``name --flag METAVAR: help``, the flag only if it is not that of the name. What follows from a paragraph that begins
+with ``Example`` on is shown below the options.
 
 A parameter whose type is a group is one option for each of the group's fields. A group is a dataclass, described alike,
 or a model, whose descriptions are the help texts, and whose fields without a default are arguments.
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Command = Callable[..., None]
 _HEADING = "\n\nParameters:\n"
+_BELOW = re.compile(r"\n\n(?=Example)")
 ENTRY = re.compile(r"(?P<name>\w+)(?P<flags>(?: --?[a-z][a-z-]*)*)(?: (?P<metavar>\S+?))?: (?P<help>.+)")
 _Entries = Mapping[str, re.Match[str]]
 
@@ -34,8 +36,13 @@ class App(typer.Typer):
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
         """Return what registers a function as a command."""
-        register = super().command(name, **options)
-        return lambda command: register(described(command))
+        register = super().command
+        return lambda command: register(name, epilog=_epilog(command), **options)(described(command))
+
+    def add(self, *commands: tuple[str, str, Command]) -> None:
+        """Register commands: the name of each, what it does in a few words, and the function."""
+        for name, about, command in commands:
+            self.command(name, short_help=about)(command)
 
 
 def described(command: Command) -> Command:
@@ -64,9 +71,16 @@ def described(command: Command) -> Command:
 
 def listed(about: Any) -> tuple[str, list[str]]:
     """Return a docstring without its list of parameters, and the entries of this list, each on one line."""
-    text, _, entries = inspect.cleandoc(about.__doc__ or "").partition(_HEADING)
+    text, _, entries = _BELOW.split(inspect.cleandoc(about.__doc__ or ""))[0].partition(_HEADING)
     found = re.split(r"\n(?=    \S)", entries) if entries else []
     return text, [" ".join(entry.split()) for entry in found]
+
+
+def _epilog(about: Any) -> str | None:
+    """Return the examples and exit codes of a docstring; what is indented keeps its lines."""
+    _, *below = _BELOW.split(inspect.cleandoc(about.__doc__ or ""), maxsplit=1)
+    paragraphs = (each.replace("\n    ", "\n  ") for text in below for each in text.split("\n\n"))
+    return "\n\n".join("\b\n" * ("\n  " in each) + each for each in paragraphs) or None
 
 
 def _read(about: Any) -> tuple[str, _Entries]:

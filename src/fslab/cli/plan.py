@@ -53,8 +53,8 @@ def plan(
         made = plans.plan(loaded)
         claims = plans.claims_lines(loaded, made)
         if as_json:
-            foreseen = [each.model_dump(mode="json") for each in plans.claims_foreseen(loaded, made)]
-            print_json({**made.model_dump(mode="json"), "claims": claims, "claims_foreseen": foreseen})
+            foreseen = plans.claims_foreseen(loaded, made)
+            print_json({**made.model_dump(), "claims": claims, "claims_foreseen": foreseen})
         else:
             if where:
                 console().print(where, markup=False, soft_wrap=True)

@@ -1,34 +1,22 @@
-"""``fslab report``: write one HTML file of a campaign or of several compared, or tables and figures for a paper."""
+"""``fslab report`` and ``serve``: one HTML file of campaigns, tables and figures for a paper, and live pages."""
 
 from __future__ import annotations
 
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from fslab import names, safe_output
 from fslab.cli.common import StoreOption, open_store, say
-from fslab.errors import UsageError
+from fslab.errors import InterruptedBySignal, UsageError
 from fslab.units import counted
 
 if TYPE_CHECKING:
     from fslab.api.results import CampaignResults
     from fslab.report.page.model import Page
-
-EPILOG = """\b
-Examples:
-  fslab report                                 the last campaign, as CAMPAIGN.html in this directory
-  fslab report last -o results.html --figures figures
-  fslab report last~1 last -o kernels.html     two campaigns compared, then each of them
-  fslab report last --format latex > table.tex
-
-\b
-Exit codes:
-  0  written
-  2  invalid options, or a file cannot be written
-  7  no such campaign
-"""
 
 
 class FigureFormat(StrEnum):
@@ -59,6 +47,17 @@ def report(
             output.
         form --format -f: html: a page; md, latex: only tables.
         figures DIRECTORY: Also write every figure to DIRECTORY, as SVG and PNG.
+
+    Examples:
+        fslab report                                 the last campaign, as CAMPAIGN.html in this directory
+        fslab report last -o results.html --figures figures
+        fslab report last~1 last -o kernels.html     two campaigns compared, then each of them
+        fslab report last --format latex > table.tex
+
+    Exit codes:
+        0  written
+        2  invalid options, or a file cannot be written
+        7  no such campaign
     """
     from fslab.api.pages import html_of, page_of, tables_of
     from fslab.campaign.liveness import as_it_is
@@ -138,3 +137,45 @@ def _put(text: str, output: Path | None) -> None:
         return
     safe_output.replace(output, text)
     say(f"report: {output.resolve()}")
+
+
+def serve(
+    *,
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8765,
+    name: list[str] | None = None,
+    store: StoreOption = None,
+) -> None:
+    """Show the campaigns of the store in a browser: the same pages as fslab report, updated while
+    a campaign runs.
+
+    The server is read-only. It listens on this machine only, where all users can read the pages, unless --host gives
+    another address: then the printed URL contains a token, and requests without it are rejected. Connections are not
+    encrypted: use a proxy with TLS, or ssh -L.
+
+    Stop it with Ctrl-C.
+
+    Parameters:
+        host ADDRESS: The address to listen on.
+        port: The port; 0 takes any that is free.
+        name HOST: Another host name that browsers may use for this server. Repeatable.
+
+    Examples:
+        fslab serve                                  http://127.0.0.1:8765/, for all users of this machine
+        fslab serve --host 0.0.0.0                   for others too, with a token that it prints
+    """
+    from fslab.serve import server
+
+    with open_store(store) as opened:
+        if not opened.campaigns():
+            say(f"{opened.path} has no campaign yet; the first is shown when it starts", err=True)
+    try:
+        server.run(store, host=host, port=port, names=name or [], announce=say)
+    except InterruptedBySignal:
+        return  # the normal way to stop it
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "invalid host name"
+        hint = "give an address of this machine, such as --host 127.0.0.1, and a free --port"
+        raise UsageError(
+            f"cannot listen on this address: {why}", where=f"{host}:{port}", hint=hint
+        ) from error

@@ -1,10 +1,13 @@
-"""``fslab results``: show a campaign's results."""
+"""``fslab results`` and ``export``: show a campaign's results, or write its trials as CSV, JSON or Parquet."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, open_store, print_json
+from fslab.errors import UsageError
+from fslab.store.export_format import Format
 
 if TYPE_CHECKING:
     from fslab.api.results import CampaignResults
@@ -108,3 +111,33 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
     for each in texts:
         table.add_row(*(Text(str(each[title]), style="dim" if title == "title" else "") for title in columns))
     console().print(table)
+
+
+def export(
+    campaign: CampaignArgument = "last",
+    *,
+    form: Format | None = None,
+    output: Path | None = None,
+    store: StoreOption = None,
+) -> None:
+    """Export every trial of a campaign: its stack, workload, figures, warnings and provenance.
+
+    Parameters:
+        form --format -f: csv, parquet: one row per figure. Default: by the ending of --output, else json.
+        output --output -o: Write to this file, replacing it; default: standard output. Parquet needs a file.
+    """
+    from fslab.store.export import export as write
+
+    form = form or _format_of(output)
+    if form is Format.PARQUET and output is None:
+        raise UsageError(
+            "Parquet needs a file", where="--format parquet", hint="name one: --output trials.parquet"
+        )
+    with open_store(store) as opened:
+        write(opened, opened.campaign(campaign).id, form, output)
+
+
+def _format_of(output: Path | None) -> Format:
+    """Return the format for the suffix of the output file; JSON if the suffix is unknown."""
+    suffix = "" if output is None else output.suffix.removeprefix(".").lower()
+    return Format(suffix) if suffix in set(Format) else Format.JSON

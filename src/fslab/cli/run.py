@@ -1,4 +1,4 @@
-"""``fslab run``: run a study, or finish an interrupted campaign, and print the results."""
+"""``fslab run`` and ``clean``: run a study or finish a campaign, and remove what a killed one left behind."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def run(
         return
     undo_leftovers(quiet=quiet or as_json)
     from fslab.campaign import launch
-    from fslab.cli import live
+    from fslab.cli import progress
 
     agreed = consent.of_user(allowed=allowed.allow_commands, kernel=changes.kernel, modules=changes.modules)
     conditions = launch.RunConditions(consent=agreed, wipe=allowed.devices, tell=partial(say, err=True))
@@ -102,7 +102,7 @@ def run(
                 loaded, path, budget_s=limit_s, name=labels.name, note=labels.note, tell=conditions.tell
             )
             launch.create(campaign, opened, conditions)
-        shown = live.shown(console(stderr=True), quiet=quiet, silent=as_json)
+        shown = progress.shown(console(stderr=True), quiet=quiet, silent=as_json)
         try:
             with shown:
                 launch.run(
@@ -174,3 +174,30 @@ def undo_leftovers(*, quiet: bool) -> None:
         say(f"cannot remove what an earlier run left behind: {error}", err=True)
     if done and not quiet:
         say(f"removed what an earlier run left behind: {counted(len(done), 'object')}", err=True)
+
+
+def clean(as_json: JsonOption = False) -> None:
+    """Remove what a killed campaign left behind: tools, mounts, loop devices, images; and restore system settings.
+
+    Only what fslab's own journals name is removed, and its directories for temporary files that no process uses;
+    nothing of running campaigns. Results in the store are kept; finish the campaign with: fslab run --resume.
+    """
+    from fslab import clean as clean_all
+
+    done, failures = clean_all()
+    if as_json:
+        print_json(
+            {
+                "undone": [
+                    {"campaign": campaign, "kind": entry.kind, "target": entry.target}
+                    for campaign, entry in done
+                ],
+                "failed": [str(error) for error in failures],
+            }
+        )
+    else:
+        for campaign, entry in done:
+            say(f"{campaign}: {entry.kind} {entry.target}")
+        say(f"{len(done)} removed or restored" if done else "nothing to remove")
+    if failures:
+        raise failures[0]
