@@ -14,7 +14,7 @@ from tests import fio_jobs
 from fslab.errors import StudyError, ToolFailedError
 from fslab.study.load import load_text
 from fslab.validity.facts import Depth, Rate
-from fslab.workloads import REGISTRY, Job, ToolOutput
+from fslab.workloads import REGISTRY, Job, ToolOutput, _fio_phases
 from fslab.workloads._fio_file_reading import read_jobs
 from fslab.workloads._fio_output import jobs_of
 
@@ -301,6 +301,26 @@ def test_jobs_that_do_not_start_together_have_no_sum_and_their_times_add_up(orde
     found = reading(text, report(write=(64 * MIB, 2000)), report(write=(64 * MIB, 2000)))
     assert not any(name.startswith(("total", "phase")) for name in found.metrics)
     assert found.measured_s == 4.0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "spans"),
+    [
+        ("startdelay=2", "stonewall", [(2, 6), (0, 3), (1, 6)]),
+        ("", "stonewall\nstartdelay=2", [(0, 4), (6, 9), (1, 6)]),
+        ("", "stonewall\nstartdelay=9", [(0, 4), (9, 12), (1, 6)]),
+        ("", "stonewall", [(0, 4), (4, 7), (4, 9)]),
+        ("startdelay=2", "wait_for=a", [(2, 6), (6, 9), (1, 6)]),
+    ],
+)
+def test_a_delayed_job_holds_no_other_and_no_wall_waits_for_it(
+    first: str, second: str, spans: list[tuple[float, float]]
+) -> None:
+    """Seen with fio 3.33: the first two jobs of the first case end after 6 s, not after 9 s."""
+    text = f"[global]\nsize=1m\nrw=write\n[a]\n{first}\n[b]\n{second}\n[c]\nstartdelay=1\n"
+    jobs = [report(write=(MIB, int(1000 * (end - begin)))) for begin, end in spans]
+    assert _fio_phases.spans([job.start for job in parsed(text).jobs], [4, 3, 5]) == spans
+    assert reading(text, *jobs).measured_s == _fio_phases.covered_s(spans)
 
 
 def test_jobs_with_different_ramp_times_are_measured_at_different_times_and_have_no_sum() -> None:

@@ -12,9 +12,10 @@ from fslab.workloads import _fio_time
 class Start:
     """What a job waits for.
 
-    ``walled``: the end of all jobs before it, which also holds the jobs after it (``stonewall``). ``after``: the end of
+    ``walled``: the end of all jobs that run, which also holds the jobs after it (``stonewall``). ``after``: the end of
     the job with this name (``wait_for``). ``delay_s``: this time from fio's own start; None if fio draws it at random.
-    ``ramp_s``: how long it then runs before fio measures.
+    Until then, it holds no other job, and a wall does not wait for it. ``ramp_s``: how long it then runs before fio
+    measures.
     """
 
     name: str
@@ -49,15 +50,31 @@ def phases(starts: Sequence[Start]) -> tuple[int, ...]:
 
 def spans(starts: Sequence[Start], durations_s: Sequence[float]) -> list[tuple[float, float]]:
     """Return when each job is measured, in seconds from fio's own start. ``durations_s``: without its ramp time."""
-    found: list[tuple[float, float]] = []
-    wall = 0.0
-    for index, (start, duration) in enumerate(zip(starts, durations_s, strict=True)):
-        if start.walled and index:
-            wall = max(wall, *(end for _, end in found))
-        after = [end for other, (_, end) in zip(starts, found, strict=False) if other.name == start.after]
-        begin = max(wall, start.delay_s or 0.0, *after) + start.ramp_s
-        found.append((begin, begin + duration))
-    return found
+    found: dict[int, tuple[float, float]] = {}
+    now = 0.0
+    while True:
+        for index in (index for index in range(len(starts)) if index not in found):
+            start = starts[index]
+            if (start.delay_s or 0.0) > now:
+                continue
+            if start.walled and any(end > now for _, end in found.values()):
+                break
+            if not _awaits(index, starts, found, now):
+                begin = now + start.ramp_s
+                found[index] = (begin, begin + durations_s[index])
+        if len(found) == len(starts):
+            return [found[index] for index in range(len(starts))]
+        ends = (end for _, end in found.values())
+        now = min(at for at in (*ends, *(start.delay_s or 0.0 for start in starts)) if at > now)
+
+
+def _awaits(
+    index: int, starts: Sequence[Start], found: Mapping[int, tuple[float, float]], now: float
+) -> bool:
+    """Return whether a job before this one that it waits for (``wait_for``) has not ended."""
+    after = starts[index].after
+    before = (place for place in range(index) if starts[place].name == after)
+    return any(place not in found or found[place][1] > now for place in before)
 
 
 def reported_spans(
