@@ -13,6 +13,7 @@ from tests.mkfs import run_mkfs
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import proc, tools
 from fslab.system.tool_messages import one_line
+from fslab.units import parse_size
 
 # Not packaged in Debian 12.
 NOT_PACKAGED = {"bcachefs", "zfs"}
@@ -106,17 +107,47 @@ def test_the_zeros_of_a_journal_that_the_real_mkfs_writes_are_declared(
     assert declared.data(size_bytes) + declared.zeros(size_bytes) == pytest.approx(taken, rel=0.1)
 
 
-@pytest.mark.parametrize("gib", [1, 2, 4, 16, 200])
-def test_the_journal_that_the_real_mkfs_makes_is_declared(gib: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("mib", "options"),
+    [(64, ""), (511, ""), (512, ""), (1024, ""), (511, "-i 16384"), (511, "-I 512"), (512, "-N 20000")],
+)
+def test_the_inode_tables_that_the_real_mkfs_makes_are_declared(
+    mib: int, options: str, tmp_path: Path
+) -> None:
+    """Below 512 MiB, mke2fs makes four times as many inodes. On a device it writes their tables."""
+    image, size_bytes = tmp_path / "image", mib << 20
+    assert made("ext4", image, size_bytes, options).returncode == 0
+    told = proc.run(["dumpe2fs", "-h", str(image)]).stdout
+    count, inode = (
+        int(re.findall(rf"(?m)^{what}:\s+(\d+)$", told)[0]) for what in ("Inode count", "Inode size")
+    )
+    declared = REGISTRY.get("ext4").made_with(f"{options} -O ^has_journal")
+    assert declared.zeros(size_bytes) == pytest.approx(count * inode, rel=0.02)
+
+
+@pytest.mark.parametrize("tib", [1, 4, 15, 16, 60])
+def test_the_inodes_that_the_real_mkfs_plans_are_declared(tib: int, tmp_path: Path) -> None:
+    """Without making them: this would write their tables."""
+    image = tmp_path / "image"
+    with image.open("xb") as file:
+        file.truncate(tib << 40)
+    told = proc.run(["mkfs.ext4", "-n", "-F", "-b", "4096", str(image)]).stdout
+    (inodes,) = re.findall(r"(\d+) inodes", told)
+    declared = REGISTRY.get("ext4").made_with("-O ^has_journal").zeros(tib << 40)
+    assert declared == pytest.approx(int(inodes) * 256, rel=0.01)
+
+
+@pytest.mark.parametrize("mib", [64, 127, 128, 511, 1 << 10, 2 << 10, 4 << 10, 16 << 10, 200 << 10])
+def test_the_journal_that_the_real_mkfs_makes_is_declared(mib: int, tmp_path: Path) -> None:
     """Without it, the zeros are those of the inode tables."""
-    image, size_bytes = tmp_path / "image", gib << 30
+    image, size_bytes = tmp_path / "image", mib << 20
     assert made("ext4", image, size_bytes).returncode == 0
     told = proc.run(["dumpe2fs", "-h", str(image)]).stdout
-    (journal_mib,) = re.findall(r"(?m)^Total journal size: +(\d+)M$", told)
+    (journal,) = re.findall(r"(?m)^Total journal size: +(\d+[kM])$", told)
     ext4 = REGISTRY.get("ext4")
     tables_bytes = ext4.made_with("-O ^has_journal").zeros(size_bytes)
     declared = ext4.made_with("").zeros(size_bytes) - tables_bytes
-    assert int(journal_mib) << 20 <= declared <= 4 * int(journal_mib) << 20
+    assert parse_size(journal) <= declared <= 4 * parse_size(journal)
 
 
 def data_bytes(image: Path) -> int:

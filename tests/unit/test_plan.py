@@ -91,12 +91,12 @@ def test_zeros_of_mkfs_take_time_below_a_layout_that_does_not_pass_them_on(
 
 
 def test_a_plan_knows_that_commands_for_many_zeros_take_time() -> None:
-    """Seen on a busy machine: 19 s for ext4 of 16 TiB, and 1.3 s for XFS."""
+    """Seen on a busy machine: 6 to 8 s for ext4 of 16 TiB, and 1.3 s for XFS."""
     text = "title: t\nmedia: {d: {type: virtual, profile: none, size: 16t}}\n"
     text += "stacks: {s: {medium: d, filesystem: [ext4, xfs]}}\nworkloads: {w: {tool: fio, rw: write, size: 48m}}\n"
     plan = make_plan(load_text(text, "s.yaml"), images=Path(), runtime=Path())
     seconds = {cell.stack.filesystem: trial_s(cell) for cell in plan.cells}
-    assert seconds["ext4"] == pytest.approx(15, rel=0.3)
+    assert seconds["ext4"] == pytest.approx(7, rel=0.3)
     assert seconds["xfs"] < 2
 
 
@@ -321,7 +321,7 @@ def test_the_expected_time_is_that_of_all_trials_and_of_writing_the_images() -> 
         for each in plan.cells
     )
     # mkfs writes hardly any zeros on images as small as these
-    assert plan.expected_s == pytest.approx(3 * trials_s + 3 * (1 << 30) / IMAGE_BYTES_PER_S, rel=1e-3)
+    assert plan.expected_s == pytest.approx(3 * trials_s + 3 * (1 << 30) / IMAGE_BYTES_PER_S, rel=2e-3)
     assert plan.budget_s == 600.0
 
 

@@ -25,7 +25,7 @@ from fslab.workloads import DISK_BYTES_PER_S, parsed
 OVERHEAD_S = 0.4
 _NO_ROOM = "there is no room for the images of all stacks at once"
 IMAGE_BYTES_PER_S = 500e6
-PASSED_ZEROS_BYTES_PER_S = 20e9  # as commands to virtual disks; seen: ext4 of 4 to 16 TiB 15e9 to 20e9
+PASSED_ZEROS_BYTES_PER_S = 15e9  # as commands to virtual disks; seen: ext4 of 3 to 16 TiB 12e9 to 20e9
 ZEROS_BYTES_PER_S = 500e6  # as data; seen: LUKS 190e6, md RAID 5 260e6 to 1.1e9, a thin volume 2.2e9
 
 

@@ -61,14 +61,17 @@ class OptionSwitch:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Made:
     """What mkfs writes, measured with Debian 12's versions on sparse files of 16 GiB to 60 TiB, rounded up: bytes that
-    are not all zeros, in pages of 4 KiB, and zeros (inode tables, a journal). ``…_tib_bytes``: for each TiB of size.
-    ``least_zero_bytes``, ``most_zero_bytes``: for a file system of any size. ``journal_bytes``: also zeros, of a
-    journal that is at most a 128th of the file system, below 64 MiB a 32nd.
+    are not all zeros, in pages of 4 KiB, and zeros (inode tables, a journal). ``…_tib_bytes``: for each TiB of size;
+    ``zero_shares``: (size in bytes, share) from small to large, for each size from which on ``zero_tib_bytes`` is
+    another, as a share of it. ``least_zero_bytes``, ``most_zero_bytes``: for a file system of any size.
+    ``journal_bytes``: also zeros, of a journal that is at most a 128th of the file system, below 64 MiB a 32nd, below
+    16 MiB an eighth.
     """
 
     data_bytes: int = 2 << 20
     data_tib_bytes: int = 0
     zero_tib_bytes: int = 0
+    zero_shares: tuple[tuple[int, float], ...] = ()
     least_zero_bytes: int = 0
     most_zero_bytes: int = 1 << 60
     journal_bytes: int = 0
@@ -79,11 +82,10 @@ class Made:
 
     def zeros(self, size_bytes: int) -> int:
         """Return the bytes that are zeros."""
-        tables = min(
-            max(self.zero_tib_bytes * size_bytes // TIB, self.least_zero_bytes), self.most_zero_bytes
-        )
-        journal = max(size_bytes // 128, min(size_bytes // 32, 64 << 20))
-        return tables + min(journal, self.journal_bytes)
+        share = [1.0, *(share for start_bytes, share in self.zero_shares if size_bytes >= start_bytes)][-1]
+        tables = max(int(self.zero_tib_bytes * size_bytes // TIB * share), self.least_zero_bytes)
+        journal = max(size_bytes // 128, min(size_bytes // 32, 64 << 20), min(size_bytes // 8, 16 << 20))
+        return min(tables, self.most_zero_bytes) + min(journal, self.journal_bytes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

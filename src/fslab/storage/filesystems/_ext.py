@@ -78,6 +78,8 @@ _NO_BARRIER = (
 
 BLOCK_BYTES = 4096
 INODE_BYTES, RATIO_BYTES = 256, 16 << 10  # /etc/mke2fs.conf
+# An inode for each 4, 16, 32 and 64 KiB: types small, default, big and huge (misc/mke2fs.c, parse_fs_type).
+_TABLES = ((0, 4.0), (512 << 20, 1.0), (4 * TIB, 0.5), (16 * TIB, 0.25))
 GROUP_BLOCKS = 8 * BLOCK_BYTES
 _MORE_GROUPS = {1024: 12, 2048: 4}  # more data with blocks of this size than with 4 KiB
 ALL_BITMAPS_BYTES = 50 << 20  # of 1 TiB
@@ -104,8 +106,10 @@ class ExtFileSystem(FileSystem):
     tools: ClassVar[tuple[Tool, ...]] = ()
     log_prefixes = ("EXT4-fs", "EXT3-fs", "EXT2-fs", "JBD2", "ext4", "ext3", "ext2")
     min_size_bytes = 16 << 20
-    # An inode of 256 bytes for each 16 KiB.
-    made = Made(data_bytes=6 << 20, data_tib_bytes=72 << 20, zero_tib_bytes=16 << 30, journal_bytes=1 << 30)
+    made = Made(
+        data_bytes=6 << 20, data_tib_bytes=72 << 20, zero_tib_bytes=TIB // RATIO_BYTES * INODE_BYTES,
+        zero_shares=_TABLES, journal_bytes=1 << 30,
+    )  # fmt: skip
     switches: ClassVar[Mapping[str, OptionSwitch]] = {"quotas": OptionSwitch(mkfs="-O quota")}
     mkfs_flags = MKE2FS_FLAGS
     mkfs_words = _mkfs_words.EXT
@@ -170,13 +174,13 @@ class ExtFileSystem(FileSystem):
         if words & {"lazy_itable_init", "lazy_itable_init=1"} or "-T" in given:
             return replace(made, zero_tib_bytes=0)
         try:
-            inode, ratio = (
-                parse_size(given.get("-I", str(INODE_BYTES))),
-                parse_size(given.get("-i", str(RATIO_BYTES))),
-            )
+            inode = parse_size(given.get("-I", str(INODE_BYTES)))
+            ratio = parse_size(given.get("-i", str(RATIO_BYTES)))
             count = parse_size(given["-N"]) if "-N" in given else None
         except ValueError:
             return made
+        if {"-i", "-N"} & given.keys():
+            made = replace(made, zero_shares=())
         if count is None:
             return replace(made, zero_tib_bytes=TIB // max(ratio, 1) * inode)
         return replace(made, zero_tib_bytes=TIB, most_zero_bytes=count * inode)

@@ -14,7 +14,7 @@ class Reiserfs(FileSystem):
     mount_type = "reiserfs"
     kernels = Kernels(last=(6, 12))
     log_prefixes = ("REISERFS", "ReiserFS", "reiserfs")
-    made = Made(data_tib_bytes=33 << 20, journal_bytes=32 << 20)  # bitmaps
+    made = Made(data_tib_bytes=33 << 20, least_zero_bytes=32 << 20)  # bitmaps; journal
     min_size_bytes = 33 << 20  # the journal alone has 8193 blocks; mkreiserfs refuses 32 MiB
     limits = Limits(
         lacks={
