@@ -17,7 +17,8 @@ from tests.made import campaign, trial
 
 from fslab.cell import Cell, MediumSpec, TrialKey
 from fslab.errors import FslabError, StoreError, UsageError
-from fslab.store.export import PIECE, _long_rows, export, frame, read, render
+from fslab.stopping_settings import StoppingRule
+from fslab.store.export import PIECE, Exported, _long_rows, export, frame, read, render
 from fslab.store.export_format import Format
 from fslab.store.store import Store
 from fslab.trial_record import (
@@ -90,6 +91,7 @@ def test_json_has_one_object_per_trial() -> None:
         },
         "started": "2026-11-20T21:49:07Z",
         "duration_s": 2.5,
+        "stopping": None,
     }  # fmt: skip
     assert (found[1]["status"], found[1]["error"], found[1]["metrics"]) == (
         "failed:no_space",
@@ -145,7 +147,7 @@ def test_file_is_what_is_rendered(filled: Store, tmp_path: Path, form: Format) -
     out = tmp_path / "out"
     out.write_text("older")
     export(filled, "c1", form, out)
-    assert out.read_bytes() == render([USABLE, FAILED], form)
+    assert out.read_bytes() == render([USABLE, FAILED], form, filled.campaign("c1").stopping)
     assert {entry.name for entry in tmp_path.iterdir()} <= {"out", "new directory"}
 
 
@@ -168,8 +170,9 @@ def test_place_that_cannot_be_written_is_named(filled: Store, tmp_path: Path) ->
 
 def test_an_export_is_read_back_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "trials.json"
-    path.write_bytes(render([USABLE, FAILED], Format.JSON))
-    assert read(path) == [USABLE, FAILED]
+    rule = StoppingRule(trials=5, precision=0.05)
+    path.write_bytes(render([USABLE, FAILED], Format.JSON, rule))
+    assert read(path) == Exported(trials=[USABLE, FAILED], stopping=rule)
 
 
 @pytest.mark.parametrize(
@@ -179,6 +182,10 @@ def test_an_export_is_read_back_as_it_was(tmp_path: Path) -> None:
         ("{", "not JSON"),
         ("{}", "not a list"),
         ('[{"version": 99}]', "newer"),
+        (
+            render([USABLE], Format.JSON).decode().replace('"stopping": null', '"stopping": {}'),
+            "not a stopping rule",
+        ),
         ('[{"version": 1}]', "spec"),
         ('[{"version": null, "spec": {}, "status": "ok"}]', "not an exported trial"),
         ('[{"version": "1", "spec": {}, "status": "ok"}]', "not an exported trial"),

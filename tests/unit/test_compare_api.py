@@ -5,10 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests import made
+from tests.unit.compared import around, trials
 from tests.unit.test_history import night
 
 from fslab.analysis.campaign_comparison import refused
 from fslab.api.comparisons import compare
+from fslab.stopping_settings import StoppingRule
+from fslab.store.export import export
+from fslab.store.export_format import Format
 from fslab.store.store import Store
 
 
@@ -35,3 +40,29 @@ def test_what_is_allowed_is_compared(store: str) -> None:
     for found in (compare(store=store, differing=["kernel"]), compare(store=store, force=True)):
         assert refused(found) == ()
         assert len(found.lines) == 1
+
+
+def test_an_export_is_compared_as_the_campaign_is(tmp_path: Path) -> None:
+    """In the order of the study, whatever the order of the trials; and the intervals allow for the interim analyses."""
+    path, file = str(tmp_path / "store.sqlite"), tmp_path / "trials.json"
+    cells = [made.cell(made.spec(name), name=work) for work in ("b", "a") for name in ("xfs", "ext4")]
+    with Store.open(path) as opened:
+        rule = StoppingRule(trials=3, precision=0.05)
+        opened.create_campaign(
+            made.campaign("c1", cells=tuple(cells), settings={"stopping": rule.model_dump()})
+        )
+        every = [
+            trial for place, each in enumerate(cells) for trial in trials(each, around(90 + 9 * place), "c1")
+        ]
+        for trial in sorted(
+            every, key=lambda each: (each.key.block, each.cell.workload.name, each.cell.stack.name)
+        ):
+            opened.add_trial(trial)
+        export(opened, "c1", Format.JSON, file)
+    stored, exported = (
+        compare(name, stacks=["xfs", "ext4"], metrics=["write_iops"], store=path)
+        for name in ("c1", str(file))
+    )
+    assert [each.workload for each in stored.lines] == ["b", "a"]
+    assert exported.lines == stored.lines
+    assert exported.a.sequential

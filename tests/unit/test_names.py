@@ -105,7 +105,7 @@ def test_a_figure_that_is_no_finite_number_is_unknown(written: str, tmp_path: Pa
     record = made.trial(metrics=made.iops(12.25), probes=made.iops(12.25))
     file = tmp_path / "trials.json"
     file.write_bytes(render([record], Format.JSON).replace(b"12.25", written.encode()))
-    (trial,) = export.read(file)
+    (trial,) = export.read(file).trials
     assert trial.metrics["write_iops"].value is trial.probes["write_iops"].value is None
 
 
@@ -114,7 +114,7 @@ def test_an_export_with_half_a_character_is_read_as_a_store_is(tmp_path: Path) -
     half = made.trial(of=made.cell(made.spec(mkfs_options="half")), error="half")
     file = tmp_path / "trials.json"
     file.write_bytes(render([half], Format.JSON).replace(b'"half"', b'"\\ud800"'))
-    (trial,) = export.read(file)
+    (trial,) = export.read(file).trials
     assert trial.cell.id
     assert trial.error == trial.cell.stack.mkfs_options == "\\ud800"
 

@@ -55,12 +55,13 @@ class Results:
         )  # fmt: skip
 
     @classmethod
-    def of_trials(cls, name: str, trials: Sequence[TrialRecord]) -> Results:
-        """Return results made of trials only, such as those of an export."""
+    def of_trials(cls, name: str, trials: Sequence[TrialRecord], looks: Looks | None = None) -> Results:
+        """Return results made of trials only, such as those of an export; cells are in the order of the trials."""
         cells = {trial.cell.id: trial.cell for trial in trials}
-        # Trials are in the random order of their first block: sort the cells so that a reader can find them.
-        ordered = sorted(cells.values(), key=lambda cell: (cell.workload.name, cell.cache, cell.stack.name))
-        return cls(name=name, trials=tuple(trials), cells=tuple(ordered), noise=CampaignNoise(trials=trials))
+        return cls(
+            name=name, trials=tuple(trials), cells=tuple(cells.values()), noise=CampaignNoise(trials=trials),
+            looks=looks,
+        )  # fmt: skip
 
     @classmethod
     def of_several(cls, name: str, parts: Sequence[Results]) -> Results:

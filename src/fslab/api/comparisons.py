@@ -11,6 +11,7 @@ from fslab.analysis.campaign_comparison_model import CampaignComparison
 from fslab.analysis.fleet_model import Fleet
 from fslab.analysis.history_model import History
 from fslab.analysis.matching_cells import MatchedBy, chosen
+from fslab.analysis.table_rows import looks_of
 from fslab.api.study_campaigns import campaigns_of, check_choice, check_metrics, check_names
 from fslab.errors import NoSpaceError, NotComparableError, StoreError, StoreLostError, UsageError
 from fslab.machine import facts
@@ -119,7 +120,9 @@ def _results(name: str, store: str | None) -> Results:
             raise UsageError("a campaign is named twice, or a name is empty", where=name, hint="write a,b,c")
         return Results.of_several(name, list(parts.values()))
     if name.endswith(".json") or "/" in name:
-        return Results.of_trials(name, export.read(Path(name)))
+        exported = export.read(Path(name))
+        looks = looks_of(exported.stopping) if exported.stopping else None
+        return Results.of_trials(name, exported.trials, looks)
     with Store.open(store, create=False) as opened:
         campaign = opened.campaign(name)
         return Results.of_campaign(campaign, opened.trials(campaign.id))

@@ -11,6 +11,7 @@ import io
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from pydantic import ValidationError
 from fslab import names, safe_output, untrusted_text
 from fslab.cell import Cell, TrialKey
 from fslab.errors import StoreError, UsageError
+from fslab.stopping_settings import StoppingRule
 from fslab.store import rows
 from fslab.store.export_format import Format
 from fslab.system import memory
@@ -53,25 +55,38 @@ MEMORY_SHARE = (
 HINT = "make one with: fslab export CAMPAIGN --output trials.json"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Exported:
+    """What a JSON file has: trials in its order, and the stopping rule; None if it is unknown, or of several."""
+
+    trials: list[TrialRecord]
+    stopping: StoppingRule | None
+
+
 def export(store: Store, campaign_id: str, form: Format | str, out: Path | None) -> None:
-    """Write a campaign's trials to ``out``, completely or not at all; to standard output if ``out`` is None.
+    """Write a campaign's trials to ``out``, completely or not at all; to standard output if ``out`` is None. Each block
+    has the order of the study's cells.
 
     UsageError for Parquet on a terminal, and if the file cannot be written.
     """
     wanted = Format(form)
     if out is None and wanted is Format.PARQUET and sys.stdout.isatty():
         raise UsageError("Parquet cannot be written to a terminal", hint="name a file")
-    content = render(store.trials(campaign_id), wanted)
+    campaign = store.campaign(campaign_id)
+    places = {cell.id: place for place, cell in enumerate(campaign.cells)}
+    trials = sorted(store.trials(campaign_id), key=lambda each: (each.key.block, places[each.cell.id]))
+    content = render(trials, wanted, campaign.stopping)
     if out is None:
         safe_output.to_standard_output(content)
         return
     safe_output.replace(out, content)
 
 
-def render(trials: Sequence[TrialRecord], form: Format) -> bytes:
+def render(trials: Sequence[TrialRecord], form: Format, stopping: StoppingRule | None = None) -> bytes:
     match form:
         case Format.JSON:
-            objects = [trial_object(trial) for trial in trials]
+            rule = stopping and stopping.model_dump(mode="json")
+            objects = [{**trial_object(trial), "stopping": rule} for trial in trials]
             document = json.dumps(objects, indent=2, ensure_ascii=False, allow_nan=False)
             return (names.escaped(document) + "\n").encode()
         case Format.CSV:
@@ -226,8 +241,8 @@ def _common_columns(trial: TrialRecord) -> Object:
     }
 
 
-def read(path: Path) -> list[TrialRecord]:
-    """Return the trials of an export, in its order. StoreError if it is not an export, or is from a newer fslab."""
+def read(path: Path) -> Exported:
+    """Return what an export has. StoreError if it is not an export, or is from a newer fslab."""
     available = memory.available_bytes()
     limit = LIMIT_BYTES if available is None else min(LIMIT_BYTES, available // MEMORY_SHARE)
     try:
@@ -243,7 +258,21 @@ def read(path: Path) -> list[TrialRecord]:
         raise StoreError("is not a list of trials", where=str(path), hint=HINT)
     if not found:
         raise StoreError("contains no trial", where=str(path), hint="export a campaign that has trials")
-    return [_trial(each, f"{path}, trial {number}") for number, each in enumerate(found, start=1)]
+    trials = [_trial(each, f"{path}, trial {number}") for number, each in enumerate(found, start=1)]
+    rules = {
+        _stopping(each.get("stopping"), f"{path}, trial {number}")
+        for number, each in enumerate(found, start=1)
+    }
+    return Exported(trials=trials, stopping=rules.pop() if len(rules) == 1 else None)
+
+
+def _stopping(exported: object, where: str) -> StoppingRule | None:
+    try:
+        return None if exported is None else StoppingRule.model_validate(exported)
+    except ValidationError as error:
+        raise StoreError(
+            f"is not a stopping rule: {error.errors()[0]['msg']}", where=where, hint=HINT
+        ) from error
 
 
 def _trial(exported: dict[str, Any], where: str) -> TrialRecord:
