@@ -260,8 +260,10 @@ def test_the_command_that_a_plan_advises_shows_its_commands(fslab: Fslab, tmp_pa
         "title: t\nmedia: {here: {type: directory, path: .}}\nstacks: {here: {medium: here}}\n"
         "workloads: {w: {tool: fio, file: ../jobs/j.fio}}\n"
     )
-    said = fslab("plan", "own studies/s.yaml", "--set", "trials=3", "--allow-path", "jobs").stdout
+    options = ("--set", "trials=3", "--on", "host", "--scale", "0.5", "--allow-path", "jobs")
+    said = fslab("plan", "own studies/s.yaml", *options).stdout
     (advised,) = re.findall("^exact commands of each cell: fslab (.*)$", said, re.MULTILINE)
+    assert shlex.split(advised) == ["plan", "own studies/s.yaml", *options, "--commands"]
     shown = fslab(*shlex.split(advised)).stdout
     assert "3 trials" in shown
     assert "jobs.fio" in shown

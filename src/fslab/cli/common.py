@@ -128,6 +128,14 @@ class StudyChanges:
         own = (f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None)
         return [*(self.set or ()), *more, *own]
 
+    def words(self) -> list[str]:
+        """Return the options as they were given, for a command that is shown."""
+        found: list[str] = []
+        for name, value in vars(self).items():
+            for each in value if isinstance(value, list) else [value]:
+                found += [] if each is None else [f"--{name.replace('_', '-')}", str(each)]
+        return found
+
     def load(self, study: str, *more: str) -> Study:
         """Return the study with these changes. Raises StudyError."""
         from fslab import load

@@ -58,10 +58,8 @@ def plan(
         else:
             if where:
                 console().print(where, markup=False, soft_wrap=True)
-            settings = [word for each in changes.settings() for word in ("--set", each)]
-            settings += ["--machine", str(machine)] if machine else []
-            settings += [word for each in changes.allow_path or () for word in ("--allow-path", each)]
-            words = ["fslab", "plan", study, *settings, "--commands"]
+            planned_for = ["--machine", str(machine)] if machine else []
+            words = ["fslab", "plan", study, *changes.words(), *planned_for, "--commands"]
             _show(made, console(markup=True), more=None if commands else shlex.join(words), claims=claims)
 
 
