@@ -114,6 +114,21 @@ class RunPart(Frozen):
     flushes: int | None = None
 
 
+class Slices(Frozen):
+    """How a run in slices went. ``count``: of its slices. ``asked_s``: the time that its tool was to run, None if it
+    had a set amount of work. ``started_s``: until all trials of the round had begun. ``ran_s``: in all slices.
+    ``left_share``: of the time of its slices, the part in which what it had left to the kernel was still written.
+    ``flushed``: what it had left was written before each change.
+    """
+
+    count: int
+    asked_s: float | None = None
+    started_s: Duration = 0.0
+    ran_s: Duration = 0.0
+    left_share: float | None = None
+    flushed: bool = False
+
+
 WHOLE = "run"  # the name of the part that is all of a run
 
 
@@ -121,7 +136,8 @@ class Provenance(Frozen):
     """The origin of a figure: exact commands, versions, machine and geometry of the device. ``observed``: lines that
     probes read (mount options in effect, programs that ran at the same time), by name. ``parts``: what happened in the
     run, and in each of its parts that has figures of its own. ``plugins``: all plug-in packages whose code was used,
-    with their versions."""
+    with their versions. ``slices``: None for a trial that ran by itself. ``…_copied_from_cell``: the cell whose trial
+    made them. ``memory_held_bytes``: memory that was freed just before the run."""
 
     commands: tuple[Command, ...] = ()
     tools: dict[str, str | None] = {}
@@ -130,6 +146,10 @@ class Provenance(Frozen):
     observed: dict[str, tuple[str, ...]] = {}
     parts: dict[str, RunPart] = {}
     plugins: dict[str, str] = {}
+    slices: Slices | None = None
+    files_copied_from_cell: str | None = None
+    filesystem_copied_from_cell: str | None = None
+    memory_held_bytes: int = 0
 
     @field_validator("machine", "device")
     @classmethod

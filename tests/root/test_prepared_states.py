@@ -72,7 +72,7 @@ def test_the_first_trial_of_a_block_prepares_and_the_others_copy(
         assert [stages(record) for record in records] == [["mkfs", "prepare"], ["copy"], ["copy"]]
         assert {record.raw["manifest.json"] for record in records} == {records[0].raw["manifest.json"]}
         for record in records[1:]:
-            assert record.provenance.device["files_copied_from_cell"] == cells[0].id
+            assert record.provenance.files_copied_from_cell == cells[0].id
             copy = record.provenance.commands[0]
             assert copy.duration_s is not None
             assert record.duration_s > copy.duration_s
@@ -148,7 +148,7 @@ def test_workloads_in_slices_share_the_files_of_their_round(
             each or stages(record) == ["mkfs", "prepare"]
             for each, record in zip(copied, records[2:], strict=True)
         )
-        whose = [record.provenance.device.get("files_copied_from_cell") for record in records[2:]]
+        whose = [record.provenance.files_copied_from_cell for record in records[2:]]
         assert whose == [each.id if was else None for each, was in zip(cells[:2], copied, strict=True)]
         copies.append(sum(copied))
     assert copies[0] > 0
@@ -200,7 +200,7 @@ def test_trials_without_common_files_share_the_empty_file_system(
         assert all(record.status in {Status.OK, Status.INVALID} for record in records), records
         assert [stages(record) for record in records] == [["mkfs"], ["copy"], ["copy"]]
         for record in records[1:]:
-            assert record.provenance.device["filesystem_copied_from_cell"] == cells[0].id
+            assert record.provenance.filesystem_copied_from_cell == cells[0].id
 
 
 def test_copies_are_forgotten_with_their_block_and_when_they_do_not_pay(

@@ -14,7 +14,7 @@ from fslab.campaign.undo_journal import CampaignJournal
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey
 from fslab.storage import Workspace, mount_point
 from fslab.system import mounts
-from fslab.trial_record import Status, TrialRecord
+from fslab.trial_record import Slices, Status, TrialRecord
 
 READ: dict[str, Any] = {"rw": "randread", "bs": "4k", "direct": True, "size": "8m", "runtime": "1s"}
 FILES: dict[str, Any] = {
@@ -61,10 +61,15 @@ def run(workspace: Workspace, wanted: list[Cell]) -> list[TrialRecord]:
     return records
 
 
+def slices_of(record: TrialRecord) -> Slices:
+    assert record.provenance.slices is not None
+    return record.provenance.slices
+
+
 def ran_s(record: TrialRecord) -> float:
-    told = record.provenance.device["slices"]
-    assert told["count"], told  # a tool that is seen late has few slices left
-    return float(told["ran_s"])
+    told = slices_of(record)
+    assert told.count, told  # a tool that is seen late has few slices left
+    return told.ran_s
 
 
 def test_fio_reports_what_it_did_in_the_time_in_which_it_ran(workspace: Workspace) -> None:
@@ -146,7 +151,7 @@ def test_figures_of_every_tool_are_of_the_time_in_which_it_ran(workspace: Worksp
         told_s, took_s = worked_s(record), ran_s(record)
         assert told_s <= 1.01 * took_s
         whole = {"shell", "command"}
-        worked = took_s if tool in whole else took_s - record.provenance.device["slices"]["started_s"]
+        worked = took_s if tool in whole else took_s - slices_of(record).started_s
         least = (
             0.99 if tool in whole else 0.02
         )  # the others start and end, which takes long beside other load
@@ -179,7 +184,7 @@ def test_transactions_on_virtual_disks_have_their_latencies(
         assert median * count / parameters.get("clients", 1) < 2e9 * count / rate, (
             "half take as long as the median"
         )
-        assert record.provenance.device["slices"]["left_share"] == 0
+        assert slices_of(record).left_share == 0
         (disk,) = record.provenance.device["virtual_disks"]
         assert disk["statistics"]["operations"]["flush"]["requests"]
 

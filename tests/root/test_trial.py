@@ -103,7 +103,7 @@ def test_memory_is_held_between_buffered_runs_where_free_memory_goes_to_a_host(
     monkeypatch.setattr(warm_memory, "is_reported", lambda: True)
     buffered = cell("dd", {"op": "write", "bs": "1m", "count": 16}, cache=Cache.COLD)
     record = run(workspace, buffered)
-    assert record.provenance.device["memory_held_bytes"] >= 16 << 20
+    assert record.provenance.memory_held_bytes >= 16 << 20
     assert workspace.warm_memory.held_bytes >= 16 << 20, "for the next run"
     direct = run(workspace, cell())
     assert direct.metrics, direct.error
@@ -112,12 +112,12 @@ def test_memory_is_held_between_buffered_runs_where_free_memory_goes_to_a_host(
     for parameters, files in ((FIO, 1), (FIO | {"direct": False}, 2)):
         wanted = cell(parameters=parameters)
         wanted = wanted.model_copy(update={"stack": wanted.stack.model_copy(update={"medium": sparse})})
-        held = run(workspace, wanted).provenance.device["memory_held_bytes"]
+        held = run(workspace, wanted).provenance.memory_held_bytes
         assert files * (8 << 20) <= held < (files + 1) * (8 << 20), "for the image, and for the page cache"
         workspace.warm_memory.release()
     monkeypatch.setattr(warm_memory, "is_reported", lambda: False)
     workspace.warm_memory.release()
-    assert "memory_held_bytes" not in run(workspace, buffered).provenance.device
+    assert run(workspace, buffered).provenance.memory_held_bytes == 0
 
 
 @pytest.mark.parametrize("filesystem", [*OLDER, "ext4"])

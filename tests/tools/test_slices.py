@@ -26,7 +26,7 @@ from fslab.plan.slicing import LEAST_SLICES
 from fslab.stopping_settings import StoppingRule
 from fslab.storage import Workspace
 from fslab.system import priority, proc
-from fslab.trial_record import Provenance, TrialRecord
+from fslab.trial_record import Provenance, Slices, TrialRecord
 from fslab.workloads import Job
 
 WORK = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
@@ -315,9 +315,7 @@ def test_what_a_stack_does_within_a_few_slices_is_measured_whole(monkeypatch: py
     assert done == ["together", "slow", "fast", "slow", "fast"]
     (text,) = told
     assert text.startswith("w takes less than 8 slices on fast: from this round on, it is measured whole")
-    busy = record(fast, count=7)
-    busy.provenance.device["slices"]["asked_s"] = 0.5
-    assert not took_few_slices(busy), "a set time in long slices"
+    assert not took_few_slices(record(fast, count=7, asked_s=0.5)), "a set time in long slices"
     assert [[each.duration_s for each in block] for block in found] == [[2.0, 2.0], [1.0, 1.0]]
 
 
@@ -330,10 +328,7 @@ def test_runs_are_as_long_as_the_rest_of_the_round(monkeypatch: pytest.MonkeyPat
 
     def run(cells: Sequence[Cell], *_: object, longer: int, **__: object) -> list[TrialRecord]:
         asked.append(longer)
-        found = [record(cell) for cell in cells]
-        for each in found:
-            times = {"asked_s": 1.0, "ran_s": longer + 0.5, "started_s": 0.5}
-            each.provenance.device["slices"].update(times)
+        found = [record(cell, asked_s=1.0, ran_s=longer + 0.5, started_s=0.5) for cell in cells]
         return [each.model_copy(update={"duration_s": 3.0 + longer}) for each in found]
 
     monkeypatch.setattr(sliced_rounds, "run_in_slices", run)
@@ -378,5 +373,5 @@ def stack_of(name: str, medium: str, parameters: dict[str, Any]) -> Cell:
     return made.cell(made.spec(medium=medium, name=name), parameters=parameters, slice_s=0.2)
 
 
-def record(cell: Cell, count: int = 20) -> TrialRecord:
-    return made.trial(of=cell, provenance=Provenance(device={"slices": {"count": count}}))
+def record(cell: Cell, count: int = 20, **times: float) -> TrialRecord:
+    return made.trial(of=cell, provenance=Provenance(slices=Slices(count=count, **times)))

@@ -33,7 +33,7 @@ from fslab.report.conclusion import Conclusion, conclude
 from fslab.report.conclusion_terminal import show
 from fslab.report.model import GuestSummary, Report
 from fslab.store.campaign import CampaignStatus
-from fslab.trial_record import Metric, Provenance, Severity, Status, TrialRecord, ValidityWarning
+from fslab.trial_record import Metric, Provenance, Severity, Slices, Status, TrialRecord, ValidityWarning
 from fslab.units import Direction, Unit, format_duration
 
 SCREEN = 22
@@ -212,7 +212,7 @@ def like_quick(
         trials += measured(
             own, middle, noise=0.35 if name in noisy else 0.01, blocks=6, metrics=metrics, validity=validity
         )
-    sliced = Provenance(device={"slices": {"count": 20}})
+    sliced = Provenance(slices=Slices(count=20))
     trials = [
         each.model_copy(update={"provenance": sliced}) if each.cell.workload.name in QUICK else each
         for each in trials

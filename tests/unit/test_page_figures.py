@@ -148,7 +148,7 @@ def test_facts_of_disks_share_a_row_and_counters_have_none() -> None:
     disks: list[dict[str, object]] = [
         {"profile": "hdd-7200", "seed": seed, "faults": [], "statistics": {"reads": seed}} for seed in (1, 2)
     ]
-    device = {"size_bytes": 1 << 30, "virtual_disks": disks, "memory_held_bytes": 4096}
+    device = {"size_bytes": 1 << 30, "virtual_disks": disks}
     records = [
         trial.model_copy(update={"provenance": Provenance(device=device)})
         for trial in compared.trials(compared.cell(), compared.around(1))

@@ -24,7 +24,16 @@ from fslab.report.model import Report
 from fslab.report.row_words import slices_words
 from fslab.report.terminal import show
 from fslab.store.campaign import CampaignStatus
-from fslab.trial_record import Metric, Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
+from fslab.trial_record import (
+    Metric,
+    Provenance,
+    Severity,
+    Slices,
+    Status,
+    TrialRecord,
+    ValidityWarning,
+    Value,
+)
 from fslab.units import Direction, Unit
 
 CREATED = datetime(2026, 11, 20, 21, 49, tzinfo=UTC)
@@ -356,7 +365,7 @@ def test_numbers_of_notes_stand_beside_their_figure(width: int) -> None:
 def test_medians_of_slices_are_said_to_be_no_figures_of_whole_runs() -> None:
     """Where medians are shown. Whether trials were in slices is known from the trials, not from the plan."""
     planned = cells((EXT4, XFS), RANDOM, SYNCED)
-    sliced = {"provenance": Provenance(device={"slices": {"count": 20}})}
+    sliced = {"provenance": Provenance(slices=Slices(count=20))}
     some = five(planned[0], {IOPS: 1000}, **sliced) + five(planned[1], {IOPS: 2000}, **sliced)
     others = [each for cell in planned[2:] for each in five(cell, {IOPS: 1000})]
     said = "in slices (1 of 2 workloads): medians compare stacks; whole runs differ"

@@ -69,9 +69,3 @@ def needed(cell: Cell, *, in_guest: bool = False) -> RunMemory:
         cached_bytes=min(cached * workload.space_bytes() * 5 // 4, MOST_BYTES),
         disk_bytes=min(takes * workload.written_bytes() * 5 // 4, MOST_BYTES),
     )
-
-
-def released(held: warm_memory.WarmMemory, cpu: int | None = None) -> dict[str, int]:
-    """Release the memory, and return its size for the record. ``cpu``: the CPU that the run is pinned to, if it is."""
-    released = held.release(cpu)
-    return {"memory_held_bytes": released} if released else {}

@@ -35,7 +35,7 @@ class GuestRun:
     raw: dict[str, str] = field(default_factory=dict)
     began: datetime = field(init=False)
     holding_s: float = field(init=False)
-    released: dict[str, int] = field(default_factory=dict)
+    released_bytes: int = 0
     undo: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -63,7 +63,7 @@ class GuestRun:
             return
         if (what, len(self.taken)) == (disks.BEGINS, 0):
             self.undo.enter_context(disks.running(self.cell, self.workspace))
-            self.released = cache_state.released(self.workspace.warm_memory, self.cpu)
+            self.released_bytes = self.workspace.warm_memory.release(self.cpu)
         elif (what, len(self.taken)) != (disks.ENDS, 1):
             return
         self.taken.append(disks.statistics(disks.facts(self.cell, self.workspace)))
@@ -73,12 +73,15 @@ class GuestRun:
 
     def completed(self, record: TrialRecord) -> TrialRecord:
         """Return the record with the counters of its disks, the warnings that follow from them, and the CPU's speed."""
-        device = {**record.provenance.device, **disks.facts(self.cell, self.workspace), **self.released}
+        device = {**record.provenance.device, **disks.facts(self.cell, self.workspace)}
+        held_bytes = self.released_bytes or record.provenance.memory_held_bytes
         changes: dict[str, Any] = {
-            "provenance": record.provenance.model_copy(update={"device": device}),
+            "provenance": record.provenance.model_copy(
+                update={"device": device, "memory_held_bytes": held_bytes}
+            ),
             "raw": {**record.raw, **self.raw},
         }
-        if self.released:
+        if self.released_bytes:
             changes |= {"started": self.began, "duration_s": record.duration_s + self.holding_s}
         record = self.speed.completed(record.model_copy(update=changes))
         counted = {name: value for name, value in record.probes.items() if name == STOOD_STILL}

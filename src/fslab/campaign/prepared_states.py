@@ -165,7 +165,7 @@ class PreparedStates:
         provenance = record.provenance.model_copy(
             update={
                 "commands": (turn.copy, *record.provenance.commands),
-                "device": {**record.provenance.device, f"{what}_copied_from_cell": state.cell.id},
+                f"{what}_copied_from_cell": state.cell.id,
             }
         )
         return record.model_copy(

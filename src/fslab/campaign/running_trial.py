@@ -32,7 +32,16 @@ from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import oom, process_marks, tools
 from fslab.system.kernel_log import KernelMessages, about
 from fslab.system.signals import Teardown
-from fslab.trial_record import Provenance, RunPart, Severity, Status, TrialRecord, ValidityWarning, Value
+from fslab.trial_record import (
+    Provenance,
+    RunPart,
+    Severity,
+    Slices,
+    Status,
+    TrialRecord,
+    ValidityWarning,
+    Value,
+)  # fmt: skip
 from fslab.validity.facts import TrialFacts
 from fslab.workloads import Job, Reading, parsed
 
@@ -70,6 +79,8 @@ class RunningTrial:
     parts: dict[str, RunPart] = field(default_factory=dict)
     raw: dict[str, str] = field(default_factory=dict)
     device: dict[str, Any] = field(default_factory=dict)
+    slices: Slices | None = None
+    memory_held_bytes: int = 0
     _started: datetime = field(default_factory=lambda: datetime.now(UTC))
     _started_s: float = field(default_factory=time.monotonic)
 
@@ -171,6 +182,8 @@ class RunningTrial:
                 observed=self.observed,
                 parts=self.parts,
                 plugins=plugins_of(self.cell),
+                slices=self.slices,
+                memory_held_bytes=self.memory_held_bytes,
             ),
             raw=self.raw,
         )

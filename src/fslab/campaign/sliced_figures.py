@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from fslab.campaign import sliced_latencies
 from fslab.campaign.time_slices import Timeline
-from fslab.trial_record import Metric
+from fslab.trial_record import Metric, Slices
 from fslab.units import Unit
 from fslab.workloads import Reading
 
@@ -170,13 +170,13 @@ def _latency(name: str, value: float, freezes: int, ran_s: float) -> float | Non
     return value if interrupted < _INTERRUPTED * above else None
 
 
-def facts(timeline: Timeline, reading: Reading) -> Mapping[str, float | int | None]:
+def slices(timeline: Timeline, reading: Reading) -> Slices:
     """Return what a record says of the slices."""
-    return {
-        "count": len(timeline.ran),
-        "asked_s": reading.asked_s,
-        "started_s": timeline.started_s,
-        "ran_s": sum(end - begin for begin, end in timeline.ran),
-        "left_share": timeline.left_share,
-        "flushed": timeline.flushed,
-    }
+    return Slices(
+        count=len(timeline.ran),
+        asked_s=reading.asked_s,
+        started_s=timeline.started_s,
+        ran_s=sum(end - begin for begin, end in timeline.ran),
+        left_share=timeline.left_share,
+        flushed=timeline.flushed,
+    )

@@ -206,8 +206,8 @@ def took_few_slices(record: TrialRecord) -> bool:
 
     With a set time, slices are few if they are long, as on a busy machine; whole, that time would be too short.
     """
-    slices_ = record.provenance.device.get("slices", {})
-    return slices_.get("asked_s") is None and slices_.get("count", LEAST_SLICES) < LEAST_SLICES
+    slices = record.provenance.slices
+    return slices is not None and slices.asked_s is None and slices.count < LEAST_SLICES
 
 
 def longest_round_s(stopping: StoppingRule, budget_s: float | None, workloads: int) -> float:
@@ -229,13 +229,14 @@ def longer_runs(records: Sequence[TrialRecord], longer: int, round_s: float) -> 
     With as much time for slices as for the rest, the standard error is at most √2 times the least possible in the time,
     whichever varies more, slices or rounds (from Kalibera & Jones, ISMM 2013).
     """
-    told = [record.provenance.device.get("slices", {}) for record in records]
-    if not all(each.get("asked_s") for each in told):
+    known = [record.provenance.slices for record in records]
+    timed = [(slices, slices.asked_s) for slices in known if slices is not None and slices.asked_s]
+    if len(timed) < len(records):
         return 1
-    sliced_s: float = sum(each["ran_s"] - each["started_s"] for each in told)
+    sliced_s = sum(slices.ran_s - slices.started_s for slices, _ in timed)
     rest_s = sum(record.duration_s for record in records) - sliced_s
-    longest: float = min(
-        record.cell.time_limit_s / 2 / each["asked_s"] for record, each in zip(records, told, strict=True)
+    longest = min(
+        record.cell.time_limit_s / 2 / asked_s for record, (_, asked_s) in zip(records, timed, strict=True)
     )
     if sliced_s <= 0:
         return 1

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from fslab.campaign import cache_state, disks, guest_cpu_standstill, sliced_figures, tool_output
+from fslab.campaign import disks, guest_cpu_standstill, sliced_figures, tool_output
 from fslab.campaign.prepared_states import Prepared
 from fslab.campaign.probing import Watch
 from fslab.campaign.run_samples import Ran
@@ -64,7 +64,7 @@ def watched(trial: RunningTrial, ready: Ready) -> Watch:
         log=ready.commands.operations,
     )  # fmt: skip
     trial.undo.callback(watch.close)
-    trial.device |= cache_state.released(workspace.warm_memory)
+    trial.memory_held_bytes = workspace.warm_memory.release()
     watch.snapshot(SnapshotMoment.BEFORE)
     return watch
 
@@ -118,7 +118,7 @@ def measure(
         log = commands.operations
         operations = None if log is None else tool_output.operations(log, ready.reports)
         reading = sliced_figures.thawed(reading, workload.metrics(), timeline, operations)
-        trial.device["slices"] = sliced_figures.facts(timeline, reading)
+        trial.slices = sliced_figures.slices(timeline, reading)
     up.flush()
     watch.snapshot(SnapshotMoment.SYNCED)
     trial.check_ended()

@@ -13,13 +13,7 @@ from fslab.cell import Frozen
 from fslab.machine import tunables
 from fslab.machine.fact import Fact, FactGroup, Value, Weight, alike
 
-# What each trial measures on a device, or how fslab prepared the trial: not conditions.
-MEASURED_ON_DEVICES = frozenset(
-    {
-        *("statistics", "fidelity", "memory_held_bytes", "slices"),
-        *("files_copied_from_cell", "filesystem_copied_from_cell"),
-    }
-)
+MEASURED_ON_DEVICES = frozenset({"statistics", "fidelity"})  # by each trial: not conditions
 # Not compared: these identify a device in one boot, or a file system on it, or are texts about a disk model.
 UNCOMPARED_OF_DEVICES = MEASURED_ON_DEVICES | {
     *("device", "devices", "path", "name", "number", "diskseq", "filesystem_uuid", "about", "sources"),

@@ -124,7 +124,7 @@ def _stacks(
 
 def _in_slices(group: Group) -> bool:
     """Return whether trials of a workload were measured in slices; the plan alone does not show that."""
-    return any("slices" in trial.provenance.device for own in group.trials.values() for trial in own)
+    return any(trial.provenance.slices is not None for own in group.trials.values() for trial in own)
 
 
 def _series(together: Sequence[Group], known: MetricsOf) -> Iterator[Series]:
