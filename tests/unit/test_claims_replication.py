@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -198,6 +199,28 @@ def test_trials_that_cannot_run_here_are_no_warnings() -> None:
     assert ", 1 of them failed" in words
     assert words.endswith("; 1 trial cannot run here")
     assert "cannot run" not in replication_table.effort_words(replication_table.result_of(made(), [ran]))
+
+
+@pytest.mark.parametrize(
+    ("study", "link"),
+    [
+        ("[x](javascript:f)|<b>", r"[\[x\](javascript:f)\|\<b\>](%5Bx%5D%28javascript%3Af%29%7C%3Cb%3E.md)"),
+        ("README", "[README](README-study.md)"),
+        ("..", "[..](_.-"),
+        ("a b", "[a b](a%20b.md)"),
+    ],
+)
+def test_the_name_of_a_study_is_text_and_replaces_no_table(study: str, link: str, tmp_path: Path) -> None:
+    """A store or a file of others can have any."""
+    found = replication_table.result_of(made(), [trials(cell("ext4"), steady(100.0))])
+    named = found.model_copy(update={"study": study})
+    (tmp_path / replication.page_name(study)).touch()
+    assert [each.name for each in tmp_path.iterdir()] != ["README.md"]
+    table = "\n".join(replication_table.index([named]))
+    assert f"| {link}" in table
+    again = "\n".join(replication_table.index([found, named], table))
+    assert again.count(f"| {link}") == 1
+    assert "\n".join(replication_table.index([found], table)) == again
 
 
 def test_studies_without_a_new_page_keep_their_lines() -> None:

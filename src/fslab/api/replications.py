@@ -82,7 +82,7 @@ def write(made: Sequence[Replication], directory: Path) -> None:
     safe_output.make_directory(directory)
     for _, page, _ in made:
         text = "\n".join(replication.lines(page))
-        safe_output.replace(directory / f"{page.study}.md", f"{text}\n")
+        safe_output.replace(directory / page.file_name, f"{text}\n")
     readme = directory / "README.md"
     try:
         before = readme.read_text("utf-8", "replace") if readme.is_file() else ""

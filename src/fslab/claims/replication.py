@@ -20,10 +20,18 @@ from fslab.claims.model import (
 )
 from fslab.claims.publication_likeness import Condition
 from fslab.claims.verdict import verdict_of
+from fslab.names import file_name
 from fslab.untrusted_text import as_markdown
 
 NONE = "–"
+SUFFIX = ".md"
 NEAR = {True: "yes", False: "no", None: NONE}
+
+
+def page_name(study: str) -> str:
+    """Return the file name of a study's page. Not that of the table."""
+    name = file_name(study)
+    return f"{name}-study{SUFFIX}" if name == "README" else f"{name}{SUFFIX}"
 
 
 class Reason(Frozen):
@@ -68,6 +76,10 @@ class ReplicationPage(Frozen):
     @property
     def has_printed(self) -> bool:
         return any({row.printed, row.supported} != {NONE} for row in self.rows)
+
+    @property
+    def file_name(self) -> str:
+        return page_name(self.study)
 
 
 def deciding(verdicts: Verdicts) -> list[tuple[str, PartFinding]]:

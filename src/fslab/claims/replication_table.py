@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from urllib.parse import quote, unquote
 
 from fslab.analysis.campaign_time import measured_share, wall_s
 from fslab.analysis.usable_trials import has_warnings, is_impossible, is_usable
 from fslab.cell import Frozen
 from fslab.claims.model import BELOW, FAILED, UPHELD, ClaimVerdict, Verdicts
-from fslab.claims.replication import NONE
+from fslab.claims.replication import NONE, SUFFIX, page_name
 from fslab.trial_record import TrialRecord
 from fslab.units import counted, format_duration
+from fslab.untrusted_text import as_markdown
 
 # The rules by which verdicts are given: another number when they come to mean something else.
 RULES = 3
@@ -87,7 +89,7 @@ _LEGEND = (
 def index(results: Sequence[StudyResult], before: str = "") -> Iterator[str]:
     """Yield the table of all studies as lines of Markdown. ``before``: the present one; studies without a new result
     keep their lines, and what is said about the rules of these."""
-    rows = _kept(before) | {one.study: _line(one) for one in results}
+    rows = _kept(before) | {page_name(one.study): _line(one) for one in results}
     yield from (
         "# Replications",
         "",
@@ -100,7 +102,7 @@ def index(results: Sequence[StudyResult], before: str = "") -> Iterator[str]:
         f"| {' | '.join(_INDEX)} |",
         f"|{'|'.join('---' if one in _WORDS else '--:' for one in _INDEX)}|",
     )
-    yield from (rows[name] for name in sorted(rows))
+    yield from (rows[name] for name in sorted(rows, key=lambda name: name.removesuffix(SUFFIX)))
     used = {row.split(" | ")[_INDEX.index("rules")] for row in rows.values()}
     for number, said in _EARLIER.items():
         if str(number) in used:
@@ -108,14 +110,17 @@ def index(results: Sequence[StudyResult], before: str = "") -> Iterator[str]:
 
 
 def _kept(text: str) -> dict[str, str]:
-    """Return the lines with a link to a study's page, by the study; not those of a table with other columns."""
-    lines = ((re.match(r"\| \[([^\]]+)\]\(\1\.md\)", line), line) for line in text.splitlines())
-    return {match[1]: line for match, line in lines if match and line.count(" | ") == len(_INDEX) - 1}
+    """Return the lines with a link to a study's page, by its name; not those of a table with other columns."""
+    lines = ((re.match(r"\| \[(?:[^\]\\]|\\.)+\]\(([^()]+\.md)\)", line), line) for line in text.splitlines())
+    return {
+        unquote(match[1]): line for match, line in lines if match and line.count(" | ") == len(_INDEX) - 1
+    }
 
 
 def _line(one: StudyResult) -> str:
+    link = f"[{as_markdown(one.study)}]({quote(page_name(one.study))})"
     fields = (
-        f"[{one.study}]({one.study}.md)", one.begun, RULES, f"{one.tested} of {one.claims}", one.replicated,
+        link, one.begun, RULES, f"{one.tested} of {one.claims}", one.replicated,
         one.contradicted, one.below, one.no_longer, one.open, f"{one.minutes:.0f}", one.trials,
         one.with_warnings, NONE if one.measured is None else f"{one.measured * 100:.0f} %",
     )  # fmt: skip

@@ -184,7 +184,7 @@ def _print(made: Sequence[Replication], write: Path | None, *, as_json: bool) ->
         print_json([each.page for each in made])
     elif write is not None:
         for _, page, _ in made:
-            say(f"{write / page.study}.md: {page.summary}")
+            say(f"{write / page.file_name}: {page.summary}")
     else:
         for each in made:
             _show(each)
