@@ -25,7 +25,7 @@ from fslab.errors import InterruptedBySignal, UnsafeError
 from fslab.feasibility import RefusingJournal
 from fslab.storage import Workspace
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import memory, page_cache, paths, process_marks, signals
+from fslab.system import files, memory, page_cache, paths, process_marks, signals, trees
 
 
 def test_a_workspace_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +105,28 @@ def test_a_tree_of_any_depth_is_read_and_removed(own_directories: Path) -> None:
         deepen(tree)
         assert cleanup.undo_pending(left)
     assert not tree.exists()
+
+
+def test_a_link_that_takes_the_place_of_a_directory_leads_out_of_no_tree(tmp_path: Path) -> None:
+    """A command that runs as another user could have root open a device that acts when it is opened."""
+    (tree := tmp_path / "tree").mkdir()
+    for name in ("a", "b"):
+        (tree / name).mkdir()
+        for file in ("one", "two"):
+            (tree / name / file).write_text(name)
+    (outside := tmp_path / "outside").mkdir()
+    for file in ("one", "two"):
+        (outside / file).write_text("outside")
+    found = []
+    for beneath, name in trees.files(tree):
+        with files.opened(name, dir_fd=beneath) as descriptor:
+            found.append(os.read(descriptor, 10))
+        for each in ("a", "b"):  # one is read, the other is not yet
+            if not (tree / each).is_symlink():
+                (tree / each).rename(tmp_path / each)
+                (tree / each).symlink_to(outside)
+    assert found == [found[0]] * 2
+    assert b"outside" not in found
 
 
 def test_of_a_file_with_a_hole_that_is_larger_than_memory_the_data_are_read(

@@ -44,8 +44,8 @@ def drop_tree(directory: Path) -> None:
 
     Works without root. Dentries and inodes stay cached. Symbolic links are not followed.
     """
-    for path in trees.files(directory):
-        with untrusted_files.regular(path) as descriptor:
+    for beneath, name in trees.files(directory):
+        with untrusted_files.regular(name, beneath) as descriptor:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
@@ -56,8 +56,8 @@ def fill_from(directory: Path) -> None:
     Needed for a warm cache: fio, for example, drops the files that it has laid out.
     """
     left_bytes = memory.total_bytes() or 0
-    for path in trees.files(directory):
-        with untrusted_files.regular(path) as descriptor:
+    for beneath, name in trees.files(directory):
+        with untrusted_files.regular(name, beneath) as descriptor:
             at, size = 0, os.fstat(descriptor).st_size
             for start, end in (*files.data_regions(descriptor), (size, size)):
                 hole_bytes = min(max(0, start - at), left_bytes)

@@ -8,14 +8,15 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fslab.system.files import opened
+from fslab.system.files import closed_after, opened
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _ALL = stat.S_IRWXU
+_PATH_MAX = 4096
 
 
 @dataclass(kw_only=True, slots=True)
@@ -61,21 +62,33 @@ def remove(path: Path) -> None:
         raise OSError(errors[0].errno, errors[0].strerror, str(path)) from errors[0]
 
 
-def files(directory: Path) -> Iterator[Path]:
-    """Yield the regular files of a tree. What may not be read is left out."""
-    left = [directory]
-    while left:
-        found = _listed(left.pop())
-        yield from (Path(entry) for entry in found if entry.is_file(follow_symlinks=False))
-        left += [Path(entry) for entry in reversed(found) if entry.is_dir(follow_symlinks=False)]
+def files(directory: Path) -> Iterator[tuple[int, str]]:
+    """Yield the regular files of a tree: the descriptor of the directory, which is closed afterwards, and the name.
+    What may not be read is left out, and what has a path that the kernel does not take at once.
+
+    Each directory is opened from the top: another process can put a link in the place of one on the way.
+    """
+    left: list[tuple[str, ...]] = [()]
+    with opened(directory, _DIRECTORY) as top:
+        while left:
+            way = left.pop()
+            with contextlib.ExitStack() as undo:
+                try:
+                    here = undo.enter_context(closed_after(_reached(top, way)))
+                    found = list(undo.enter_context(os.scandir(here)))
+                except OSError:
+                    continue
+                yield from ((here, entry.name) for entry in found if entry.is_file(follow_symlinks=False))
+                inner = [(*way, entry.name) for entry in found if entry.is_dir(follow_symlinks=False)]
+            left += [each for each in reversed(inner) if sum(map(len, each)) + len(each) < _PATH_MAX]
 
 
-def _listed(directory: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(directory) as entries:
-            return list(entries)
-    except OSError:
-        return []
+def _reached(top: int, way: Iterable[str]) -> int:
+    here = os.open(".", _DIRECTORY, dir_fd=top)
+    for name in way:
+        with closed_after(here):
+            here = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+    return here
 
 
 def _emptied(directory: int, errors: list[OSError]) -> list[str]:
