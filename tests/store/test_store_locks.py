@@ -13,7 +13,7 @@ from tests import postgresql
 from tests.limits import LIMIT_S
 from tests.made import campaign, trial
 
-from fslab.errors import BusyError
+from fslab.errors import BusyError, StoreLostError
 from fslab.store.store import Store
 
 _HOLDS = """
@@ -67,18 +67,44 @@ def test_a_campaign_that_runs_is_neither_deleted_nor_run_again(
     assert store.campaigns() == []
 
 
-def test_the_end_of_a_lost_connection_hides_no_error(
-    store: Store, kind: str, cluster: postgresql.Cluster
-) -> None:
-    """The server ends the connection that holds the lock; the campaign goes on."""
+def end_lock_connections(cluster: postgresql.Cluster) -> None:
+    with psycopg.connect(host=str(cluster.directory), user="fslab", dbname="postgres") as other:
+        other.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+        )
+
+
+@pytest.fixture
+def shared(store: Store, kind: str) -> Store:
+    """Return a store with a campaign ``runs`` whose lock can be lost."""
     if kind == "sqlite":
         pytest.skip("has no connection that could be lost")
-    store.create_campaign(campaign("c1"))
-    with store.running("c1"):
-        with psycopg.connect(host=str(cluster.directory), user="fslab", dbname="postgres") as other:
-            other.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
-            )
-        store.add_trial(trial())
-    assert store.count("c1") == 1
-    assert not store.is_running("c1")
+    store.create_campaign(campaign("runs"))
+    return store
+
+
+def test_a_lock_whose_connection_was_lost_is_taken_again(
+    shared: Store, url: str, cluster: postgresql.Cluster
+) -> None:
+    with shared.running("runs"):
+        end_lock_connections(cluster)
+        assert released(shared)
+        shared.add_trial(trial(campaign="runs"))
+        assert shared.is_running("runs")
+        with pytest.raises(BusyError), Store.open(url) as other:
+            other.delete_campaign("runs")
+        end_lock_connections(cluster)
+    assert shared.count("runs") == 1
+    assert not shared.is_running("runs")
+
+
+def test_a_campaign_whose_lost_lock_another_process_has_ends(
+    shared: Store, url: str, cluster: postgresql.Cluster
+) -> None:
+    with Store.open(url) as other, shared.running("runs"):
+        end_lock_connections(cluster)
+        assert released(shared)
+        with other.running("runs"), pytest.raises(StoreLostError, match="another process runs it"):
+            shared.add_trial(trial(campaign="runs"))
+        shared.add_trial(trial(campaign="runs"))
+    assert shared.count("runs") == 1

@@ -18,6 +18,7 @@ from fslab.analysis.usable_trials import GIVE_UP_AFTER, is_failed, is_invalid
 from fslab.campaign import machine_lock, unstored_trial
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.consent import Consent
+from fslab.campaign.liveness import is_running
 from fslab.campaign.observer import Observer
 from fslab.campaign.schedule import Schedule
 from fslab.campaign.sliced_rounds import longest_round_s
@@ -125,9 +126,11 @@ def run_campaign(
 
 
 def _leave(campaign: Campaign, store: Store, observer: Observer, status: CampaignStatus) -> None:
-    """Store the final status, without retries. A failure is only noted: it must not hide why the campaign ended."""
+    """Store the final status, without retries, unless another process runs the campaign. A failure is only noted: it
+    must not hide why the campaign ended."""
     try:
-        store.set_campaign_status(campaign.id, status)
+        if not is_running(campaign.id, store):
+            store.set_campaign_status(campaign.id, status)
     except StoreError as error:
         observer.note(f"the store could not record that the campaign is {status.value} ({error.what})")
 

@@ -11,13 +11,14 @@ import fcntl
 import hashlib
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from fslab.errors import BusyError, StoreError
+from fslab.errors import BusyError, StoreError, StoreLostError
 from fslab.store.database import check_closed
 from fslab.store.database_errors import translated
 from fslab.system import files
@@ -94,23 +95,73 @@ def is_held(database: str, campaign: str) -> bool:
 
 
 @contextlib.contextmanager
-def held_on_server(engine: Engine, place: str, campaign: str) -> Iterator[None]:
-    """Hold the lock of a campaign. BusyError if another process holds it, StoreLostError if the server is away. A lock
-    whose connection is lost meanwhile is not taken again."""
-    with contextlib.ExitStack() as undo:
-        with translated(place):
-            connection = undo.enter_context(engine.connect().execution_options(isolation_level="AUTOCOMMIT"))
+def held_on_server(engine: Engine, place: str, campaign: str) -> Iterator[Callable[[], None]]:
+    """Hold the lock of a campaign, and yield a check that it is held, which takes it again after the connection was
+    lost. BusyError if another process holds it, StoreLostError if the server is away.
+
+    The check raises StoreLostError also if the lock is taken: by another process, or by the lost connection, until the
+    server notices.
+    """
+    lock = _ServerLock(engine=engine, place=place, campaign=campaign)
+    if not lock.take():
+        raise _busy(campaign, place)
+    try:
+        yield lock.keep
+    finally:
+        lock.release()
+
+
+@dataclass(kw_only=True, slots=True)
+class _ServerLock:
+    engine: Engine
+    place: str
+    campaign: str
+    connection: Connection | None = field(default=None, init=False)
+
+    def take(self) -> bool:
+        """Take the lock on a new connection. Return whether it was free."""
+        with translated(self.place), contextlib.ExitStack() as undo:
+            connection = undo.enter_context(self.engine.connect())
+            connection = connection.execution_options(isolation_level="AUTOCOMMIT")
             connection.execute(text(_IDLE))
-            taken = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), _key(campaign)).scalar()
-        if not taken:
-            raise _busy(campaign, place)
+            if not connection.execute(
+                text("SELECT pg_try_advisory_lock(:key)"), _key(self.campaign)
+            ).scalar():
+                return False
+            undo.pop_all()
+            self.connection = connection
+        return True
+
+    def keep(self) -> None:
+        if not self._is_connected() and not self.take():
+            raise StoreLostError(
+                f"the connection that kept campaign {self.campaign} from other processes was lost, and it is locked: "
+                "another process runs it, or the server has not noticed yet",
+                where=self.place,
+                hint="wait until it ends",
+            )
+
+    def _is_connected(self) -> bool:
         try:
-            yield
-        finally:
-            try:
-                connection.execute(text("SELECT pg_advisory_unlock(:key)"), _key(campaign))
-            except DBAPIError:
-                connection.invalidate()
+            if self.connection is not None:
+                self.connection.execute(text("SELECT 1"))
+        except DBAPIError:
+            self._drop()
+        return self.connection is not None
+
+    def _drop(self) -> None:
+        if self.connection is not None:
+            self.connection.invalidate()
+            self.connection.close()
+            self.connection = None
+
+    def release(self) -> None:
+        try:
+            if self.connection is not None:
+                self.connection.execute(text("SELECT pg_advisory_unlock(:key)"), _key(self.campaign))
+                self.connection.close()
+        except DBAPIError:
+            self._drop()
 
 
 def is_held_on_server(engine: Engine, place: str, campaign: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import shlex
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Self
 
 from sqlalchemy import Connection, Engine
@@ -41,6 +41,7 @@ class Store:
         )
         self._writer = engine.execution_options(**{WRITING: True})
         self._retries: WriteRetries | None = None
+        self._keep_lock: Callable[[], None] | None = None
         self._warned: set[str] = set()  # ids of campaigns that cannot be read
         self.path = place_of(engine.url)
 
@@ -77,11 +78,22 @@ class Store:
         named = self._engine.url.database
         return named if not self.is_shared and named and named != ":memory:" else None
 
-    def running(self, campaign_id: str) -> AbstractContextManager[None]:
-        """Keep others from running or deleting a campaign. BusyError if it runs already."""
+    @contextmanager
+    def running(self, campaign_id: str) -> Iterator[None]:
+        """Keep others from running or deleting a campaign. BusyError if it runs already.
+
+        In this block, StoreLostError for a write of a trial or a status if the lock was lost and is not free any more.
+        """
         if self.is_shared:
-            return campaign_locks.held_on_server(self._engine, self.path, campaign_id)
-        return campaign_locks.held(self._file, campaign_id) if self._file else nullcontext()
+            with campaign_locks.held_on_server(self._engine, self.path, campaign_id) as keep:
+                self._keep_lock = keep
+                try:
+                    yield
+                finally:
+                    self._keep_lock = None
+        else:
+            with campaign_locks.held(self._file, campaign_id) if self._file else nullcontext():
+                yield
 
     def is_running(self, campaign_id: str) -> bool:
         """Return whether a process runs a campaign into this store: not an agent of a fleet, which sends copies."""
@@ -322,9 +334,14 @@ class Store:
 
     def _tried(self, write: Callable[[bool], None]) -> None:
         if self._retries is None:
-            write(False)
+            self._locked(write, again=False)
         else:
-            self._retries.tried(write)
+            self._retries.tried(lambda again: self._locked(write, again=again))
+
+    def _locked(self, write: Callable[[bool], None], *, again: bool) -> None:
+        if self._keep_lock is not None:
+            self._keep_lock()
+        write(again)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
