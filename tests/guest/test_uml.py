@@ -49,6 +49,7 @@ with memory_limit.limited("fslab-test", 32 << 20) as within:
     print((group / "fslab-test/memory.max").read_text())
     print((group / "fslab-test/memory.events").read_text())
 assert {*group.glob("*/")} == before, "with the process that was left"
+assert before or "memory" not in (group / "cgroup.subtree_control").read_text().split()
 Path("/run/copied").unlink()
 subprocess.run(["umount", str(group)], check=True)
 """

@@ -28,7 +28,7 @@ from fslab.errors import (
 from fslab.machine import facts
 from fslab.storage import overwrite_check
 from fslab.store.database_errors import translated
-from fslab.system import files, loop_devices, mountinfo, proc, process_marks, signals, sysfs, tools
+from fslab.system import cgroup, files, loop_devices, mountinfo, proc, process_marks, signals, sysfs, tools
 from fslab.system.tool_messages import one_line
 
 # Recorded on Linux 6.18, but the last line: the root file system, tmpfs at a path with a space and a backslash, btrfs
@@ -213,6 +213,24 @@ def test_marked_processes_are_those_with_the_very_mark_that_fslab_does_not_desce
     (tmp_path / "self").mkdir()
     (tmp_path / "99").mkdir()
     assert process_marks.marked_processes("c1", tmp_path) == [11]
+
+
+@pytest.mark.parametrize(
+    ("before", "beside", "after"),
+    [("", False, "-memory"), ("cpu memory", False, "cpu memory"), ("", True, "+memory")],
+)
+def test_a_controller_is_disabled_again_where_no_other_group_can_use_it(
+    before: str, beside: bool, after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroup, "_own", lambda: tmp_path)
+    (switch := tmp_path / "cgroup.subtree_control").write_text(before)
+    made = cgroup.create("ours", "memory")
+    assert made
+    if beside:
+        (tmp_path / "theirs").mkdir()
+    made.end()
+    assert not made.path.exists()
+    assert switch.read_text() == after
 
 
 def test_facts_of_a_machine(tmp_path: Path) -> None:

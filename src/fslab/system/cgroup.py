@@ -19,15 +19,18 @@ log = logging.getLogger("fslab.cgroup")
 DELEGATED = ("user.delegate", "trusted.delegate")  # attributes that systemd sets on a delegated group
 END_S = 5.0
 STATE, THAWED = "freezer.state", "THAWED"
+SWITCH = "cgroup.subtree_control"
 Told = Callable[[Path], object]  # gets the directory of a group before it is made
 _ALL = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ControlGroup:
-    """A group. ``path``: its directory."""
+    """A group. ``path``: its directory. ``enabled``: the controller that was enabled for it and can be disabled again
+    with it: unless other groups are beside it then, because these may use it. After SIGKILL, it stays enabled too."""
 
     path: Path
+    enabled: str | None = None
 
     def enter(self) -> None:
         """Move this process into the group. OSError if the group does not exist or may not be entered."""
@@ -50,6 +53,8 @@ class ControlGroup:
             while self.processes() and time.monotonic() < until:
                 time.sleep(0.02)
             self.path.rmdir()
+            if self.enabled and not any(self.path.parent.glob("*/")):
+                (self.path.parent / SWITCH).write_text(f"-{self.enabled}")
         except OSError as error:
             log.info("%s stays: %s", self.path, error)
 
@@ -69,13 +74,14 @@ def create(
     own = _own()
     if own is None:
         return None
+    missing = controller is not None and controller not in (sysfs.text(own / SWITCH) or "").split()
     try:
-        if controller is not None:
-            (own / "cgroup.subtree_control").write_text(f"+{controller}")
+        if missing:
+            (own / SWITCH).write_text(f"+{controller}")
     except OSError as error:
         log.info("no control group with the controller %s: %s", controller, error)
         return None
-    return _made(own / name, will_make)
+    return _made(own / name, will_make, enabled=controller if missing else None)
 
 
 def create_v1(name: str, controller: str, *, will_make: Told = lambda _: None) -> ControlGroup | None:
@@ -105,14 +111,14 @@ def may_control(controller: str) -> bool:
     return not (own / "cgroup.type").exists() and os.access(own, os.W_OK)
 
 
-def _made(path: Path, will_make: Told) -> ControlGroup | None:
+def _made(path: Path, will_make: Told, enabled: str | None = None) -> ControlGroup | None:
     will_make(path)
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:
         log.info("no control group: %s", error)
         return None
-    return ControlGroup(path=path)
+    return ControlGroup(path=path, enabled=enabled)
 
 
 def _own() -> Path | None:
