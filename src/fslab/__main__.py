@@ -31,6 +31,9 @@ _OF_PATHS = _FULL | {
 def main() -> NoReturn:
     """Run the command line and exit with 0, the error's own code, or 128 + signal."""
     _open_standard_streams()
+    if sys.flags.optimize > 1:
+        print("fslab: its options are in docstrings: run it without -OO and PYTHONOPTIMIZE", file=sys.stderr)
+        sys.exit(UsageError.exit_code)
     sys.excepthook = _print_bug
     signals.install()
     gc.set_threshold(GARBAGE)

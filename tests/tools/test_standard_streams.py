@@ -90,6 +90,12 @@ def test_a_name_that_nothing_can_have_is_reported(tmp_path: Path) -> None:
         assert done.stderr.startswith("fslab: ")
 
 
+def test_without_docstrings_no_command_runs() -> None:
+    done = ran([BINARY.with_name("python"), "-OO", "-m", "fslab", "plan", "quick"])
+    assert (done.returncode, done.stdout) == (UsageError.exit_code, "")
+    assert done.stderr == "fslab: its options are in docstrings: run it without -OO and PYTHONOPTIMIZE\n"
+
+
 def test_a_traceback_has_no_control_characters_of_what_it_quotes() -> None:
     script = (
         "from unittest import mock; from fslab import __main__; "
