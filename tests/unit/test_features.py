@@ -14,13 +14,13 @@ from fslab.features import (
     FeatureFinding,
     Support,
     in_order,
+    largest,
     no,
     refused,
     unknown,
     value,
     yes,
 )
-from fslab.features._search import largest
 from fslab.features.data import flip
 from fslab.report import features_terminal as report
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS

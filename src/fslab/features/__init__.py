@@ -4,9 +4,10 @@ A feature tests the scratch file system that it gets, and touches nothing else. 
 ``unknown``, with the reason.
 """
 
+import errno
 import os
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +16,9 @@ from fslab.cell import Frozen
 from fslab.registry import FunctionEntry, Registry, decorator_of
 from fslab.system import proc
 from fslab.system.tool_messages import one_line
+
+# Errors of a system call that the file system does not have.
+NOT_SUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS})
 
 
 class Support(StrEnum):
@@ -99,6 +103,51 @@ def not_resized(done: proc.Completed) -> FeatureFinding:
     return no(f"{done.argv[0]}: {told or 'nothing changed'}")
 
 
+class Answered(Exception):  # noqa: N818 - a result, and no error
+    """Ends a test with its result."""
+
+    def __init__(self, finding: FeatureFinding) -> None:
+        super().__init__(finding)
+        self.finding = finding
+
+
+@contextmanager
+def refusable(what: str = "", *, errors: Collection[int] = NOT_SUPPORTED) -> Iterator[None]:
+    """Let the test end with ``no`` if the kernel refuses ``what`` the block does with one of these errors (errno)."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in errors:
+            raise
+        raise Answered(no(f"{what}: {error.strerror}" if what else error.strerror)) from error
+
+
+def worked(refusals: Collection[int], call: Callable[..., object], *arguments: object) -> bool:
+    """Return whether a call succeeds. Other errors than these (errno) are raised."""
+    try:
+        call(*arguments)
+    except OSError as error:
+        if error.errno in refusals:
+            return False
+        raise
+    return True
+
+
+def largest(works: Callable[[int], bool], *, low: int, high: int) -> int | None:
+    """Return the largest number from ``low`` to ``high`` that works; None if ``low`` does not work.
+
+    If a number works, all smaller ones must work too.
+    """
+    if not works(low):
+        return None
+    if works(high):
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if works(middle) else (low, middle)
+    return low
+
+
 class FeatureGroup(StrEnum):
     """The group of a feature, in the order of the table."""
 
@@ -165,7 +214,7 @@ Probe = Callable[[TestPlace], FeatureFinding]
 class Feature(FunctionEntry):
     """One feature, which ``feature`` makes of its test. ``title`` is its line in the table.
 
-    ``probe`` runs the test. An OSError means unknown; errors that mean "no" are caught in the test.
+    ``probe`` runs the test. An OSError means unknown; errors that mean "no" are caught in the test (``refusable``).
     """
 
     def __init__(
@@ -176,7 +225,14 @@ class Feature(FunctionEntry):
         self.summary = summary
         self.group = group
         self.volume = volume
-        self.probe = probe
+        self._probe = probe
+
+    def probe(self, place: TestPlace) -> FeatureFinding:
+        """Run the test."""
+        try:
+            return self._probe(place)
+        except Answered as answer:
+            return answer.finding
 
 
 feature = decorator_of(Feature)

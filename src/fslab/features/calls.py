@@ -5,8 +5,7 @@ import os
 from pathlib import Path
 
 from fslab import features
-from fslab.features import FeatureFinding, FeatureGroup, TestPlace, _direct, feature
-from fslab.features._search import worked
+from fslab.features import NOT_SUPPORTED, FeatureFinding, FeatureGroup, TestPlace, _direct, feature, worked
 from fslab.system import mounts, syscalls, sysfs
 from fslab.system.files import closed_after, opened
 from fslab.system.syscalls import Fallocate, Rename
@@ -22,12 +21,8 @@ def dax(place: TestPlace) -> FeatureFinding:
         return features.unknown("the device is not persistent memory")
     file = place.directory / "file"
     file.write_bytes(b"x" * syscalls.PAGE_BYTES)
-    try:
+    with features.refusable():
         syscalls.map_synchronously(file)
-    except OSError as error:
-        if error.errno in {errno.EOPNOTSUPP, errno.EINVAL}:
-            return features.no(error.strerror)
-        raise
     return features.yes()
 
 
@@ -46,12 +41,8 @@ def direct_io(place: TestPlace) -> FeatureFinding:
     file = place.directory / "file"
     file.write_bytes(os.urandom(_direct.BYTES))
     place.remount()
-    try:
+    with features.refusable():
         descriptor = os.open(file, os.O_RDWR | os.O_DIRECT)
-    except OSError as error:
-        if error.errno in {errno.EINVAL, errno.EOPNOTSUPP}:
-            return features.no(error.strerror)
-        raise
     with closed_after(descriptor):
         cached = _direct.reads_are_cached(
             descriptor, file
@@ -88,7 +79,7 @@ MODES = {
     "unshare": Fallocate.UNSHARE_RANGE,
     "write-zeroes": Fallocate.WRITE_ZEROES,
 }
-FALLOCATE_NOT = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ENODEV}
+FALLOCATE_NOT = NOT_SUPPORTED | {errno.ENODEV}
 
 
 @feature("fallocate modes", f"modes of fallocate(2) that work: {', '.join(MODES)}", FeatureGroup.CALLS)
@@ -134,9 +125,6 @@ def holes(place: TestPlace) -> FeatureFinding:
     return features.yes() if hole < HOLES_BYTES - DATA else features.no("sparse, but SEEK_HOLE finds no hole")
 
 
-RENAME_NOT = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
-
-
 @feature(
     "atomic rename", "flags of renameat2(2) that work: exchange, noreplace, whiteout", FeatureGroup.CALLS
 )
@@ -157,7 +145,7 @@ def _pair(place: TestPlace, name: str, flag: Rename) -> tuple[bool, bytes, bytes
     try:
         syscalls.rename(old, new, flag)
     except OSError as error:
-        if error.errno in RENAME_NOT:
+        if error.errno in NOT_SUPPORTED:
             return False, b"", b""
         if error.errno != errno.EEXIST:
             raise

@@ -2,11 +2,11 @@
 
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from fslab import features
-from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume, feature
-from fslab.features._search import places
+from fslab.features import NOT_SUPPORTED, FeatureFinding, FeatureGroup, TestPlace, Volume, feature
 from fslab.system import mounts, syscalls
 from fslab.system.files import opened
 
@@ -14,6 +14,7 @@ CHECKSUM_BYTES = 256 << 10
 LATER_BYTES = 24 << 20
 MARK = 128 << 10
 NEEDLE_BYTES = 64
+WINDOW = 8 << 20
 
 
 @feature(
@@ -59,6 +60,19 @@ def flip(device: Path, needle: bytes) -> int:
     return len(found)
 
 
+def places(descriptor: int, needle: bytes) -> Iterator[int]:
+    """Yield the offset of every occurrence, also of those that overlap."""
+    overlap = len(needle) - 1
+    offset, tail = 0, b""
+    while block := os.pread(descriptor, WINDOW, offset):
+        window, start = tail + block, offset - len(tail)
+        at = window.find(needle)
+        while at >= 0:
+            yield start + at
+            at = window.find(needle, at + 1)
+        tail, offset = window[-overlap:], offset + len(block)
+
+
 COMPRESSION_BYTES = 8 << 20
 BLOCK = b"the same line again and again, which any compressor can shorten\n" * 1024
 
@@ -68,13 +82,9 @@ def compression(place: TestPlace) -> FeatureFinding:
     """Writes repetitive text to a file with the compression flag, and measures the space that it takes. Yes: the file
     has compressed extents, or takes less than half of the space. See chattr(1), +c.
     """
-    try:
-        with opened(place.directory, os.O_DIRECTORY) as directory:
-            syscalls.add_flag(directory, syscalls.COMPRESS_FLAG)
-    except OSError as error:
-        if error.errno in {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.EPERM}:
-            return features.no(f"chattr +c: {error.strerror}")
-        raise
+    errors = NOT_SUPPORTED | {errno.EPERM}
+    with features.refusable("chattr +c", errors=errors), opened(place.directory, os.O_DIRECTORY) as directory:
+        syscalls.add_flag(directory, syscalls.COMPRESS_FLAG)
     mounts.flush(place.directory)
     before = place.free_bytes
     file = place.directory / "file"
@@ -101,7 +111,6 @@ def _encoded(descriptor: int) -> bool:
         return False
 
 
-NO = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS}
 KEY_BYTES = 64
 ENCRYPTION_BYTES = 1 << 20
 
@@ -113,13 +122,8 @@ def encryption(place: TestPlace) -> FeatureFinding:
     """
     directory = place.directory / "secret"
     directory.mkdir()
-    try:
-        with opened(directory, os.O_DIRECTORY) as descriptor:
-            syscalls.encrypt_directory(descriptor, os.urandom(KEY_BYTES))
-    except OSError as error:
-        if error.errno in NO:
-            return features.no(error.strerror)
-        raise
+    with features.refusable(), opened(directory, os.O_DIRECTORY) as descriptor:
+        syscalls.encrypt_directory(descriptor, os.urandom(KEY_BYTES))
     needle = os.urandom(64)
     (directory / "file").write_bytes(needle * (ENCRYPTION_BYTES // len(needle)))
     mounts.flush(place.directory)
@@ -145,13 +149,9 @@ def reflink(place: TestPlace) -> FeatureFinding:
     original.write_bytes(content)
     mounts.flush(place.directory)
     before = place.free_bytes
-    with original.open("rb") as source, copy.open("wb") as target:
-        try:
-            syscalls.clone(source.fileno(), target.fileno())
-        except OSError as error:
-            if error.errno in {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS, errno.EXDEV}:
-                return features.no(error.strerror)
-            raise
+    refusable = features.refusable(errors=NOT_SUPPORTED | {errno.EXDEV})
+    with original.open("rb") as source, copy.open("wb") as target, refusable:
+        syscalls.clone(source.fileno(), target.fileno())
     mounts.flush(place.directory)
     taken = before - place.free_bytes
     with copy.open("r+b") as file:
@@ -163,7 +163,6 @@ def reflink(place: TestPlace) -> FeatureFinding:
     return features.yes()
 
 
-NOT_THERE = {errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}
 OLD, NEW = b"as it was", b"as it is now"
 
 
@@ -178,7 +177,7 @@ def snapshots(place: TestPlace) -> FeatureFinding:
             try:
                 return mechanism(place, descriptor)
             except OSError as error:
-                if error.errno not in NOT_THERE:
+                if error.errno not in NOT_SUPPORTED:
                     raise
     return features.no("neither subvolumes (btrfs) nor checkpoints (NILFS2)")
 
@@ -218,13 +217,8 @@ def verity(place: TestPlace) -> FeatureFinding:
     """
     file = place.directory / "file"
     file.write_bytes(b"x" * 100_000)
-    try:
-        with opened(file) as descriptor:
-            syscalls.enable_verity(descriptor)
-    except OSError as error:
-        if error.errno in NO:
-            return features.no(error.strerror)
-        raise
+    with features.refusable(), opened(file) as descriptor:
+        syscalls.enable_verity(descriptor)
     try:
         file.open("r+b").close()
     except PermissionError:

@@ -5,8 +5,7 @@ import os
 import time
 
 from fslab import features
-from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume, feature
-from fslab.features._search import largest, worked
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume, feature, largest, worked
 from fslab.system.files import opened
 
 LINKS_BOUND = 66_000
@@ -181,19 +180,7 @@ def longest_path(place: TestPlace) -> FeatureFinding:
     return features.value(DEPTH * (len(NAME) + 1), "B", at_least=True)
 
 
-STEPS_NS = (
-    1,
-    10,
-    100,
-    1000,
-    10_000,
-    100_000,
-    1_000_000,
-    10_000_000,
-    100_000_000,
-    1_000_000_000,
-    2_000_000_000,
-)
+STEPS_NS = (*(10**power for power in range(10)), 2_000_000_000)
 BASE_NS = 1_600_000_000 * 1_000_000_000
 
 

@@ -5,11 +5,11 @@ import os
 import struct
 
 from fslab import features
-from fslab.features import FeatureFinding, FeatureGroup, TestPlace, feature
-from fslab.features._search import largest, worked
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace, feature, largest, worked
 from fslab.system import syscalls
 from fslab.system.files import opened
 
+REFUSED = features.NOT_SUPPORTED | {errno.EPERM}
 ATTRIBUTE = "system.posix_acl_access"
 USER_OBJ, USER, GROUP_OBJ, MASK, OTHER = 0x01, 0x02, 0x04, 0x10, 0x20
 NOBODY, NO_ID = 65534, 0xFFFFFFFF
@@ -28,12 +28,8 @@ def acl(place: TestPlace) -> FeatureFinding:
     file = place.directory / "file"
     file.touch(0o640)
     wanted = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in ENTRIES)
-    try:
+    with features.refusable(errors=REFUSED):
         os.setxattr(file, ATTRIBUTE, wanted)
-    except OSError as error:
-        if error.errno in {errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM, errno.EINVAL}:
-            return features.no(error.strerror)
-        raise
     place.remount()
     return features.yes() if os.getxattr(file, ATTRIBUTE) == wanted else features.no("lost after a remount")
 
@@ -48,13 +44,8 @@ def case_folding(place: TestPlace) -> FeatureFinding:
         return features.yes("always")
     folded = place.directory / "folded"
     folded.mkdir()
-    try:
-        with opened(folded, os.O_DIRECTORY) as descriptor:
-            syscalls.add_flag(descriptor, syscalls.CASEFOLD_FLAG)
-    except OSError as error:
-        if error.errno in {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.EPERM}:
-            return features.no(f"chattr +F: {error.strerror}")
-        raise
+    with features.refusable("chattr +F", errors=REFUSED), opened(folded, os.O_DIRECTORY) as descriptor:
+        syscalls.add_flag(descriptor, syscalls.CASEFOLD_FLAG)
     (folded / "File").touch()
     if (folded / "fILE").exists():
         return features.yes("by directory (chattr +F)")
@@ -81,12 +72,8 @@ def xattr(place: TestPlace) -> FeatureFinding:
         written = worked(TOO_LARGE, os.setxattr, file, "user.fslab", content)
         return written and os.getxattr(file, "user.fslab") == content
 
-    try:
+    with features.refusable(errors=REFUSED):
         found = largest(works, low=1, high=MOST_BYTES)
-    except OSError as error:
-        if error.errno in {errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM}:
-            return features.no(error.strerror)
-        raise
     if found is None:
         return features.no("no value is accepted, not even of one byte")
     detail = "the kernel's own limit" if found == MOST_BYTES else None

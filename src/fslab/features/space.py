@@ -28,7 +28,7 @@ def grow(place: TestPlace) -> FeatureFinding:
 
 USER = 54321
 BYTES = 4 << 20
-NO = {errno.ESRCH, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOTBLK, errno.ENODEV}
+NO = features.NOT_SUPPORTED | {errno.ESRCH, errno.ENOTBLK, errno.ENODEV}
 
 
 @feature("quotas", "space accounted by user, or by subvolume", FeatureGroup.SPACE, Volume.OWN)
