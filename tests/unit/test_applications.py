@@ -25,14 +25,15 @@ from fslab.applications import (
     Driven,
     DriveRequest,
     SteppedApplication,
-    _mariadb,
     _measured_run,
-    _pgbench,
     _redis,
-    _samba,
     durable,
     maildir,
+    mariadb,
+    postgresql,
     rocksdb,
+    samba,
+    sampled,
 )
 from fslab.applications.sqlite import Sqlite
 from fslab.applications.untar import Untar
@@ -108,7 +109,7 @@ def test_logs_of_pgbench(tmp_path: Path) -> None:
     """Client, transaction, microseconds, script, and the end by the day's clock."""
     now_s = time.time()
     (tmp_path / "pgbench.17").write_text(f"0 1 2500 0 {int(now_s)} 250000\n1 1 900 0 {int(now_s)} 750000\n")
-    latencies, ended = _pgbench._logged(tmp_path)
+    latencies, ended = postgresql._logged(tmp_path)
     assert list(latencies) == [2_500_000, 900_000]
     assert ended[1] - ended[0] == 500_000_000
     assert abs(ended[0] / 1e9 - time.monotonic()) < 60
@@ -141,9 +142,9 @@ def test_the_histogram_of_sysbench(monkeypatch: pytest.MonkeyPatch) -> None:
        1.184 |                                         1
       86.002 |**************************************** 5
 """
-    assert list(_mariadb.latencies_ns(said)) == [811_000] * 2 + [1_184_000] + [86_002_000] * 5
-    monkeypatch.setattr(_mariadb, "_SAMPLE", 4)
-    assert list(_mariadb.latencies_ns(said)) == [811_000, 1_184_000, 86_002_000, 86_002_000]
+    assert list(sampled(mariadb._buckets(said))) == [811_000] * 2 + [1_184_000] + [86_002_000] * 5
+    monkeypatch.setattr(_measured_run, "SAMPLE", 4)
+    assert list(sampled(mariadb._buckets(said))) == [811_000, 1_184_000, 86_002_000, 86_002_000]
 
 
 def test_a_number_of_a_study_is_a_setting() -> None:
@@ -160,13 +161,13 @@ def test_rows_that_mariadb_has_lost_are_found(tmp_path: Path, monkeypatch: pytes
             pytest.skip(f"needs {each.program}")
     application.prepare(drive)
     assert application.drive(drive).problem is None
-    lossy = _mariadb.measured
+    lossy = mariadb.measured
 
-    def losing(server: _mariadb.MariadbServer, drive: DriveRequest) -> Driven:
+    def losing(server: mariadb.MariadbServer, drive: DriveRequest) -> Driven:
         server.say("DELETE FROM fslab.sbtest1 LIMIT 1")
         return lossy(server, drive)
 
-    monkeypatch.setattr(_mariadb, "measured", losing)
+    monkeypatch.setattr(mariadb, "measured", losing)
     assert application.drive(drive).problem == "sbtest1 has 99 rows, and not 100"
 
 
@@ -294,7 +295,7 @@ def test_sqlite_counts_the_rows_of_batches_and_of_before(
 
     monkeypatch.setattr("fslab.applications.sqlite.repeated", without_last)
     lossy = application.drive(request(copy, "sqlite", batch=3, rows=10, journal_mode="wal"))
-    assert lossy.problem == "13 of 16 rows are there"
+    assert lossy.problem == "13 rows are there, and not the 16 that must be"
 
 
 STEPPED: dict[str, dict[str, Any]] = {
@@ -487,7 +488,7 @@ def test_a_missing_server_is_named_before_anything_is_started(
     monkeypatch.setattr("fslab.system.tools.find", lambda name: None if name == "smbd" else found(name))
     with (
         pytest.raises(ToolMissingError, match="'smbd' is not installed") as told,
-        _samba.connected(tmp_path, {}),
+        samba.connected(tmp_path, {}),
     ):
         pass
     assert "samba" in str(told.value.hint)
@@ -514,8 +515,8 @@ def test_power_cuts_are_offered_for_what_promises_something() -> None:
     ],
 )
 def test_the_sums_of_pgbench(test: str, count: int, sums: str, told: str | None) -> None:
-    load = _pgbench.PgbenchLoad.model_validate({"test": test, "scale": 2})
-    assert _pgbench.difference(load, count, sums.split("|")) == told
+    load = postgresql.PgbenchLoad.model_validate({"test": test, "scale": 2})
+    assert postgresql.difference(load, count, sums.split("|")) == told
 
 
 DB_BENCH = """\
@@ -532,13 +533,13 @@ Percentiles: P50: 445.84 P75: 774.00 P99: 9036.50 P99.9: 15603.20 P99.99: 18686.
 
 
 def test_the_histogram_of_db_bench() -> None:
-    latencies = sorted(rocksdb._latencies_ns(DB_BENCH))
+    latencies = sorted(sampled(rocksdb._buckets(DB_BENCH)))
     assert [_measured_run.percentile(latencies, each) for each in (50, 75)] == [1498, 1998]
     assert (len(latencies), latencies[-1]) == (400, 169_700)
-    many = list(rocksdb._latencies_ns(DB_BENCH.replace("00  ", "00000  ")))
-    assert len(many) == rocksdb._SAMPLE
+    many = list(sampled(rocksdb._buckets(DB_BENCH.replace("00  ", "00000  "))))
+    assert len(many) == _measured_run.SAMPLE
     assert _measured_run.percentile(many, 50) == pytest.approx(1500, abs=1)
-    assert list(rocksdb._latencies_ns("")) == []
+    assert list(sampled(rocksdb._buckets(""))) == []
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from fslab.applications import (
     durable,
     parse_settings,
 )
-from fslab.applications._image_places import Places, block_of
+from fslab.applications.vm_image import Places, block_of
 from fslab.cli import app
 from fslab.crash import application_runs as source_of_runs
 from fslab.crash import recording

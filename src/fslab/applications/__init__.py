@@ -6,34 +6,38 @@ same code loses its power (``tool: crash``). ``fslab.crash`` decides which losse
 
 from __future__ import annotations
 
+import hashlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from fslab.applications._load import AnyLoad as AnyLoad
 from fslab.applications._load import Load as Load
 from fslab.applications._load import Populated as Populated
 from fslab.applications._load import Records as Records
 from fslab.applications._load import Settings as Settings
+from fslab.applications._load import StepLoad as StepLoad
 from fslab.applications._load import setting as setting
+from fslab.applications._measured_run import Amount as Amount
+from fslab.applications._measured_run import DoneStep as DoneStep
 from fslab.applications._measured_run import Driven as Driven
 from fslab.applications._measured_run import DriveRequest as DriveRequest
+from fslab.applications._measured_run import Stepped as Stepped
 from fslab.applications._measured_run import repeated as repeated
-from fslab.applications._steps import Amount as Amount
-from fslab.applications._steps import DoneStep as DoneStep
-from fslab.applications._steps import StepLoad as StepLoad
-from fslab.applications._steps import Stepped as Stepped
-from fslab.applications._steps import run_program as run_program
+from fslab.applications._measured_run import sampled as sampled
+from fslab.applications._servers import run_program as run_program
 from fslab.errors import UsageError, nearest
 from fslab.filesystem_abilities import Ability
 from fslab.registry import Registry
 from fslab.storage.crash_promises import EVERY_PROMISE, Promise, Promises
 from fslab.system import mounts
 from fslab.system.tools import Tool
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,6 +61,37 @@ class RecoveredData:
 
     transactions: frozenset[int] = frozenset()
     problem: str | None = None
+
+    @classmethod
+    def of_rows(
+        cls, rows: Iterable[tuple[int, T]], written: Callable[[int], T], last: object = None
+    ) -> RecoveredData:
+        """Compare the rows of a database, each a transaction, with what was committed (``written``), or a digest of it.
+        ``last``: a counter of the transactions, if there is one."""
+        numbers = []
+        for number, found in rows:
+            if found != written(number):
+                return cls(problem=f"transaction {number} has other contents than were committed")
+            numbers.append(number)
+        count = len(numbers)
+        if last is not None and (str(last) != str(count) or sorted(numbers) != list(range(1, count + 1))):
+            return cls(problem=f"a partial transaction: the counter is {last}, but there are {count} rows")
+        return cls(transactions=frozenset(numbers))
+
+
+def has_other_bytes(found: bytes, written: bytes) -> bool:
+    """Return whether data that was not synced has other bytes than were written, and zeros."""
+    return any(byte not in (0, was) for byte, was in zip(found, written, strict=False))
+
+
+def digest(contents: bytes) -> str:
+    """Return the digest that databases can compute of a row."""
+    return hashlib.md5(contents, usedforsecurity=False).hexdigest()
+
+
+def promised(source: str, *, given: bool, why: str, why_not: str) -> Promise:
+    """Return whether an application promises something, with what its documentation says."""
+    return Promise(given=given, source=f"{source}: {why if given else why_not}")
 
 
 class Application(ABC):
@@ -135,11 +170,17 @@ class DurableApplication(Application):
         data. By default: the transactions of a crash test, one after the other."""
         with self.opened(drive.directory, drive.load.settings()) as commit:
             driven = repeated(drive, lambda number: commit(number, drive.contents(number)))
+        return self.verified(drive, driven, range(1, driven.count + 1))
+
+    def verified(
+        self, drive: DriveRequest, driven: Driven, wanted: range, what: str = "transactions"
+    ) -> Driven:
+        """Return the run with what is wrong with its data: what the own check finds, or other transactions than these.
+        0 is what ``prepare`` has committed."""
         found = self.look(drive.directory, drive.contents)
-        there = found.transactions - {0}  # 0 is what ``prepare`` has committed
-        complete = there == set(range(1, driven.count + 1))
-        told = None if complete else f"{len(there)} of {driven.count} transactions are there"
-        return driven.checked(found.problem or told)
+        there = found.transactions - {0}
+        told = f"{len(there)} {what} are there, and not the {len(wanted)} that must be"
+        return driven.checked(found.problem or (None if there == frozenset(wanted) else told))
 
     def seconds_each(self, settings: Settings) -> float:  # noqa: ARG002
         """Return the rough duration of a transaction, for the plan."""

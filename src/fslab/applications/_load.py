@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from fslab import scaling
 from fslab.cell import EntryOptions
+from fslab.errors import nearest
 from fslab.units import SomeSize, SomeTime, parse_duration, parse_size
 
 Settings = Mapping[str, str]
@@ -29,10 +30,21 @@ class AnyLoad(EntryOptions):
     """What the keys of every application tell, whatever it does.
 
     ``laid_out``: the names of the fields that ``Application.prepare`` depends on: trials that agree in these begin with
-    copies of one prepared state. ``run_s``: how long it is to run; None: it has a fixed amount of work.
+    copies of one prepared state. ``run_s``: how long it is to run; None: it has a fixed amount of work. ``deed``: the
+    key that says what it does, if there is one; of these deeds ``reading`` and ``writing`` read and write contents or
+    names of files. ``parallel``: the key of how many processes or threads work at once.
     """
 
     laid_out: ClassVar[frozenset[str]] = frozenset()
+    deed: ClassVar[str] = "operation"
+    reading: ClassVar[frozenset[str]] = frozenset()
+    writing: ClassVar[frozenset[str]] = frozenset()
+    parallel: ClassVar[str | None] = None
+
+    @property
+    def doing(self) -> frozenset[str]:
+        """What it does; empty if there is no choice."""
+        return frozenset({str(self.value_of(self.deed))} if self.deed in type(self).model_fields else ())
 
     @property
     def run_s(self) -> float | None:
@@ -50,11 +62,11 @@ class AnyLoad(EntryOptions):
 
     @property
     def reads(self) -> bool:
-        return False
+        return bool(self.reading & self.doing)
 
     @property
     def writes(self) -> bool:
-        return True
+        return bool(self.writing & self.doing) or not self.doing
 
     @property
     def direct(self) -> bool:
@@ -64,7 +76,8 @@ class AnyLoad(EntryOptions):
     @property
     def at_once(self) -> int | None:
         """How many processes or threads work at once; None: the study does not say."""
-        return 1
+        found: int | None = getattr(self, self.parallel) if self.parallel else 1
+        return found
 
     @property
     @abstractmethod
@@ -90,7 +103,11 @@ class AnyLoad(EntryOptions):
 
 
 class Load(AnyLoad):
-    """The keys of an application that commits transactions."""
+    """The keys of an application that commits transactions. ``usual_rate``: transactions per second on any medium, for
+    the plan; ``rates``: those of some deeds."""
+
+    usual_rate: ClassVar[float] = 3000.0
+    rates: ClassVar[Mapping[str, float]] = {}
 
     runtime: SomeTime | None = Field(
         None,
@@ -113,7 +130,7 @@ class Load(AnyLoad):
     @property
     def guessed_rate(self) -> float:
         """Transactions per second on any medium, for the plan."""
-        return 3000.0
+        return next((self.rates[each] for each in self.doing if each in self.rates), self.usual_rate)
 
     @property
     def work_s(self) -> float:
@@ -163,7 +180,7 @@ class Populated(Records):
     """The keys of an application whose operations work on things that are there before, except ``begins_empty``.
 
     ``amount``: the key of their number, ``usual`` its default; scaled, it is at least ``least``. ``made_per_s``: how
-    many are made in a second, for the plan. ``reading``, ``writing``: the operations that read and that write.
+    many are made in a second, for the plan.
     """
 
     amount: ClassVar[str]
@@ -171,30 +188,58 @@ class Populated(Records):
     least: ClassVar[int] = 100
     made_per_s: ClassVar[float]
     begins_empty: ClassVar[str]
-    reading: ClassVar[frozenset[str]]
-    writing: ClassVar[frozenset[str]]
 
     @property
     def there(self) -> int:
         """How many are there before."""
-        usual = 0 if self.value_of("operation") == self.begins_empty else self.usual
+        usual = 0 if self.begins_empty in self.doing else self.usual
         return int(str(self.value_of(self.amount) or usual))
 
     @property
     def prepare_s(self) -> float:
         return super().prepare_s + self.there / self.made_per_s
 
-    @property
-    def reads(self) -> bool:
-        return self.value_of("operation") in self.reading
-
-    @property
-    def writes(self) -> bool:
-        return self.value_of("operation") in self.writing
-
     def scaled(self, factor: float) -> scaling.Changes:
         amount = {self.amount: scaling.count(self.there, factor, least=self.least)} if self.there else {}
         return {**super().scaled(factor), **amount}
+
+
+class StepLoad(AnyLoad):
+    """The keys of an application of steps. ``known``: its steps in order."""
+
+    known: ClassVar[tuple[str, ...]]
+
+    steps: str | None = Field(
+        None,
+        description="the steps that are measured, such as `STEP,STEP`; default: all. Each includes a sync of the file "
+        "system. Those before the first are done before, not measured: it begins with the study's `cache`",
+    )
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The steps that are measured."""
+        return tuple(self.steps.split(",")) if self.steps else self.known
+
+    @property
+    def done_before(self) -> tuple[str, ...]:
+        return self.known[: self.known.index(self.chosen[0])]
+
+    @property
+    def doing(self) -> frozenset[str]:
+        return frozenset(self.chosen)
+
+    @field_validator("steps")
+    @classmethod
+    def _in_order(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        steps = [step.strip() for step in value.split(",")]
+        for step in steps:
+            if step not in cls.known:
+                raise ValueError(f"no step '{step}': {nearest(step, cls.known) or ', '.join(cls.known)}")
+        if steps != [step for step in cls.known if step in steps]:
+            raise ValueError(f"'steps' must be in this order, each once: {','.join(cls.known)}")
+        return ",".join(steps)
 
 
 def _default_first(field: FieldInfo) -> tuple[str, ...]:

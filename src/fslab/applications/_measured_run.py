@@ -1,12 +1,13 @@
-"""A measured run of an application: what it gets, and what it yields. The loop that times transactions."""
+"""A measured run of an application: what it gets, and what it yields, transactions or steps. The loop that times
+transactions."""
 
 from __future__ import annotations
 
 import math
 import time
 from array import array
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import accumulate, islice
 from pathlib import Path
@@ -19,6 +20,7 @@ _POOLS = (61, 31, 13, 7, 3)
 _POOL_BYTES = 64 << 20
 _MOST_LOGGED = 1_000_000
 PERCENTILES = (50, 95, 99)
+SAMPLE = 20_000  # latencies that are made from a histogram
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +36,13 @@ class DriveRequest:
     seed: int
     turns: int = 1
 
+    def random(self) -> Random:
+        """Return a generator whose numbers a trial with the same seed repeats."""
+        return Random(self.seed)  # noqa: S311
+
     @cached_property
     def _pool(self) -> list[bytes]:
-        random = Random(self.seed)  # noqa: S311 - to be repeated
-        size = self.load.size_bytes
+        random, size = self.random(), self.load.size_bytes
         count = next((each for each in _POOLS if each * size <= _POOL_BYTES), 2)
         return [random.randbytes(size) for _ in range(count)]
 
@@ -83,6 +88,36 @@ class Driven:
             file.writelines(f"{ended / 1e6:.6f},{latency},\n" for ended, latency in operations)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Amount:
+    """What a step has worked on. ``read_bytes``, ``written_bytes``: contents of files; None: unknown."""
+
+    files: int
+    read_bytes: int | None = None
+    written_bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DoneStep:
+    """When a step began and ended (CLOCK_MONOTONIC), with the sync of what it has written."""
+
+    name: str
+    began_s: float
+    ended_s: float
+    amount: Amount
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stepped:
+    """A measured run. ``problem``: what is wrong with the files afterwards."""
+
+    steps: tuple[DoneStep, ...]
+    problem: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        return {"version": 1, "steps": [asdict(step) for step in self.steps], "problem": self.problem}
+
+
 def percentile(ordered: list[int], percent: int) -> int | None:
     """Return the nearest-rank percentile of sorted values; None if no value is above it."""
     rank = math.ceil(len(ordered) * percent / 100)
@@ -105,3 +140,16 @@ def repeated(drive: DriveRequest, transaction: Callable[[int], object]) -> Drive
         count=number, began_s=began / 1e9, ended_s=now / 1e9, latencies_ns=latencies,
         ended_ns=islice(accumulate(latencies, initial=began), 1, None),
     )  # fmt: skip
+
+
+def sampled(buckets: Iterable[tuple[float, float, int]]) -> Iterator[int]:
+    """Yield as many latencies in ns as a histogram has, evenly in each bucket (its bounds in ns, its count); of very
+    many a sample."""
+    known = list(buckets)
+    total = sum(count for _, _, count in known)
+    share, rank, before = min(1.0, SAMPLE / total) if total else 1.0, 0, 0
+    for low, high, count in known:
+        while rank < (before + count) * share:
+            yield round(low + (high - low) * (rank / share - before + 0.5) / count)
+            rank += 1
+        before += count

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pathlib import Path
 from fslab.applications import _servers as servers
 from fslab.errors import FslabError, ToolFailedError
 from fslab.system import files, proc
-from fslab.system.tools import Tool, require
+from fslab.system.tools import Tool
 
 IMG = Tool(program="qemu-img", package="qemu-utils")
 IO = Tool(program="qemu-io", package="qemu-utils")
@@ -49,14 +48,15 @@ def create(directory: Path, disk_format: str, size_bytes: int, options: Mapping[
 @contextmanager
 def opened(directory: Path, disk_format: str, cache: str) -> Iterator[QemuIo]:
     """Open an image as a virtual machine does, with QEMU's cache mode, and close it."""
-    words = (require(IO), "-f", disk_format, "-t", cache, IMAGE)
-    with files.memory_file("fslab-contents") as contents:
-        argv = servers.unprivileged(*servers.ending_with_parent(*words, by=signal.SIGKILL))
-        with servers.dialogue(argv, _PROMPT, inherit=(contents,), cwd=directory, limit_s=_LONG_S) as dialogue:
-            qemu = QemuIo(dialogue, contents)
-            qemu.say("")
-            yield qemu
-            qemu.end()
+    argv = servers.confined(IO, "-f", disk_format, "-t", cache, IMAGE)
+    with (
+        files.memory_file("fslab-contents") as contents,
+        servers.dialogue(argv, _PROMPT, inherit=(contents,), cwd=directory, limit_s=_LONG_S) as dialogue,
+    ):
+        qemu = QemuIo(dialogue, contents)
+        qemu.say("")
+        yield qemu
+        qemu.end()
 
 
 class QemuIo:
@@ -121,8 +121,8 @@ def extents(directory: Path, disk_format: str) -> Iterator[Extent]:
 
 
 def _img(directory: Path, command: str, words: Sequence[str], *more: str) -> proc.Completed:
-    inner = servers.ending_with_parent(require(IMG), command, *words, IMAGE, *more, by=signal.SIGKILL)
-    return proc.run(servers.unprivileged(*inner), check=False, timeout_s=_LONG_S, cwd=directory)
+    argv = servers.confined(IMG, command, *words, IMAGE, *more)
+    return proc.run(argv, check=False, timeout_s=_LONG_S, cwd=directory)
 
 
 def _reason(done: proc.Completed) -> str:

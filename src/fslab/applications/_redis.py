@@ -129,9 +129,9 @@ def running(directory: Path, options: dict[str, str]) -> Iterator[RedisServer]:
         words = (
             word for name, value in {**_OWN, **options, "dir": path}.items() for word in (f"--{name}", value)
         )
-        inner = servers.ending_with_parent(require(TOOL), *words, by=signal.SIGKILL)
-        argv = servers.unprivileged(*inner)
-        with servers.started(argv, inherit=inherit, ended_by=signal.SIGKILL) as server:
+        with servers.started(
+            servers.confined(TOOL, *words), inherit=inherit, ended_by=signal.SIGKILL
+        ) as server:
             redis = RedisServer(path, server)
             if not server.wait_until(redis.is_ready, _LONG_S):
                 raise redis.failure()

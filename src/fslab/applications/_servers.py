@@ -1,21 +1,22 @@
-"""Servers of applications: started as the user nobody, ended with the process that started them."""
+"""Programs and servers of applications: ended with the process that started them; servers run as the user nobody."""
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fslab.errors import ToolFailedError
 from fslab.system import proc, users
 from fslab.system.files import closed_after, memory_file
 from fslab.system.signals import Teardown, shielded
-from fslab.system.tools import require
+from fslab.system.tools import Tool, require
 
 LIMIT_S = 60.0
 DESCRIPTORS = "/proc/self/fd"
@@ -38,6 +39,21 @@ def unprivileged(*argv: str) -> list[str]:
 def ending_with_parent(*argv: str, by: signal.Signals) -> list[str]:
     """Return a command that gets a signal when the process ends that started it, also when that is killed."""
     return [require(users.SETPRIV), "--pdeathsig", by.name.removeprefix("SIG"), "--", *argv]
+
+
+def confined(tool: Tool, *words: str) -> list[str]:
+    """Return a command that runs a program as ``unprivileged`` does, and kills it when this process ends."""
+    return unprivileged(*ending_with_parent(require(tool), *words, by=signal.SIGKILL))
+
+
+def run_program(tool: Tool, *words: str | Path, cwd: Path, check: bool = True) -> proc.Completed:
+    """Run a program of a step. It ends with this process; how long it may take is the trial's to say."""
+    argv = (require(tool), *map(str, words))
+    ending = ending_with_parent(*argv, by=signal.SIGKILL)
+    done = replace(proc.run(ending, cwd=cwd, timeout_s=math.inf, check=False), argv=argv)
+    if check and done.returncode != 0:
+        raise proc.failed(done)
+    return done
 
 
 class DamagedError(ToolFailedError):

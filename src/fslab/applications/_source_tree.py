@@ -1,7 +1,9 @@
-"""A tree of text files from a seed, with the sizes of a kernel's sources: made, changed, and compared with the seed."""
+"""A tree of text files from a seed, with the sizes of a kernel's sources: made, changed, and compared with the seed;
+packed, unpacked, read and removed by tar(1), grep(1) and rm(1)."""
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 from bisect import bisect_right
@@ -16,7 +18,14 @@ from typing import ClassVar
 from pydantic import Field
 
 from fslab import scaling
-from fslab.applications import StepLoad
+from fslab.applications import StepLoad, run_program
+from fslab.errors import ToolFailedError, ToolOutputError
+from fslab.system.tools import Tool
+
+_TAR = Tool(program="tar", package="tar")
+_GREP = Tool(program="grep", package="grep")
+_RM = Tool(program="rm", package="coreutils")
+TOOLS = (_TAR, _GREP, _RM)
 
 # Share of the files → size: the 78,579 files of Debian's linux-source-6.1 (6.1.192); mean 16.5 kB, and 15.0 kB here,
 # because the largest files are left out, of which a smaller tree would have one or none.
@@ -178,3 +187,35 @@ def _text(seed: int) -> bytes:
     some = random.choices(words, cum_weights=often, k=_TEXT_BYTES // 6)
     lines = (" ".join(some[begin : begin + 9]) for begin in range(0, len(some), 9))
     return "\n".join(lines).encode()
+
+
+def pack(archive: str, tree: str, *, cwd: Path) -> None:
+    """Pack a directory into a new archive that is not compressed, and remove it. Its files belong to root there."""
+    _tar("--create", archive, "--owner=0", "--group=0", "--sort=name", tree, cwd=cwd)
+    remove(tree, cwd=cwd)
+
+
+def unpack(archive: str | Path, *, cwd: Path) -> None:
+    _tar("--extract", archive, cwd=cwd)
+
+
+def read(tree: str, marked: int, *, cwd: Path) -> None:
+    """Search all files of a tree for its mark. ToolOutputError unless so many of them have it."""
+    words = ("-r", "-l", "-F", "-e", MARK, "--", tree)
+    found = run_program(_GREP, *words, cwd=cwd).stdout.count("\n")
+    if found != marked:
+        raise ToolOutputError(f"grep found {found} of {marked} files")
+
+
+def remove(*names: str, cwd: Path) -> None:
+    run_program(_RM, "-r", "--", *names, cwd=cwd)
+
+
+def _tar(what: str, archive: str | Path, *words: str, cwd: Path) -> None:
+    """Run tar. If only a part of a record fits on the disk, it does not say why."""
+    try:
+        run_program(_TAR, what, "--file", archive, *words, cwd=cwd)
+    except ToolFailedError as error:
+        if "Wrote only" in str(error):
+            raise OSError(errno.ENOSPC, "No space left on device", str(cwd)) from error
+        raise

@@ -57,6 +57,7 @@ class CompileLoad(StepLoad):
     writing = frozenset({"build", "rebuild", "clean"})
     reading = frozenset({"build", "rebuild"})
     laid_out = frozenset({"files", "steps"})
+    parallel = "jobs"
 
     files: int = Field(1000, ge=10, le=100_000, description="C sources, 16 in each directory, 15 kB each")
     jobs: int | None = Field(
@@ -70,10 +71,6 @@ class CompileLoad(StepLoad):
     @property
     def work_s(self) -> float:
         return 1 + ("build" in self.chosen) * self.files / _FILES_PER_S
-
-    @property
-    def at_once(self) -> int | None:
-        return self.jobs
 
     @property
     def space_bytes(self) -> int:

@@ -15,7 +15,6 @@ from pydantic import Field, model_validator
 from fslab import scaling
 from fslab.applications import Amount, DriveRequest, StepLoad, SteppedApplication
 from fslab.applications import _source_tree as trees
-from fslab.applications import _tree_programs as programs
 from fslab.filesystem_abilities import Ability
 from fslab.system import overlay
 
@@ -93,7 +92,7 @@ class ContainersLoad(StepLoad):
 
 class Containers(SteppedApplication):
     summary = "containers: unpack layers of an image, read and change files through an overlayfs"
-    tools = programs.TOOLS
+    tools = trees.TOOLS
     abilities = frozenset({Ability.OVERLAY})
     Load = ContainersLoad
     removes = frozenset({"prune"})
@@ -107,7 +106,7 @@ class Containers(SteppedApplication):
             for deleted in layer.deleted:
                 tree.path(deleted).parent.mkdir(parents=True, exist_ok=True)
                 overlay.white_out(tree.path(deleted))
-            programs.pack(_archive(number), _TREE, cwd=drive.directory)
+            trees.pack(_archive(number), _TREE, cwd=drive.directory)
 
     def before(self, drive: DriveRequest, step: str) -> None:  # noqa: ARG002
         """Find out what is in the image, so that it is not found out in the measured time."""
@@ -119,16 +118,16 @@ class Containers(SteppedApplication):
                 for number in range(1 + drive.load.layers):
                     layer = drive.directory / _LAYERS / _name(number)
                     layer.mkdir(parents=True)
-                    programs.unpack(drive.directory / _archive(number), cwd=layer)
+                    trees.unpack(drive.directory / _archive(number), cwd=layer)
             case "start":
                 with _merged(drive, writable=True) as merged:
-                    programs.read(_TREE, _image(drive).marked, cwd=merged)
+                    trees.read(_TREE, _image(drive).marked, cwd=merged)
             case "write":
                 with _merged(drive, writable=True) as merged:
                     _append(_tree(drive, merged), _image(drive).appended)
             case _:
                 made = (name for name in (_CONTAINER, _LAYERS) if (drive.directory / name).exists())
-                programs.remove(*made, cwd=drive.directory)
+                trees.remove(*made, cwd=drive.directory)
 
     def amount(self, drive: DriveRequest, step: str) -> Amount:
         image, tree = _image(drive), _tree(drive, drive.directory)

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from random import Random
 from typing import Literal
 
 from pydantic import Field
@@ -41,6 +40,7 @@ class MaildirLoad(Populated):
 
     laid_out = frozenset({"operation", "messages", "size"})
     amount, usual, made_per_s = "messages", 10_000, 10_000.0
+    usual_rate, rates = 1000.0, {"read": 20_000.0}
     begins_empty, reading, writing = "deliver", frozenset({"read", "serve"}), frozenset({"deliver", "serve"})
 
     operation: Literal["deliver", "read", "serve"] = Field(
@@ -52,14 +52,6 @@ class MaildirLoad(Populated):
         None, ge=2, le=100_000_000,
         description="messages in the mailbox before; default: 10,000 for `read` and `serve`, otherwise none",
     )  # fmt: skip
-
-    @property
-    def deletes(self) -> bool:
-        return self.operation == "serve"
-
-    @property
-    def guessed_rate(self) -> float:
-        return 1000.0 if self.writes else 20_000.0
 
     @property
     def space_bytes(self) -> int:
@@ -99,13 +91,9 @@ class Maildir(DurableApplication):
         load = drive.load
         with self.opened(drive.directory, load.settings()) as deliver:
             driven = repeated(drive, _transaction(drive, deliver))
-        first = driven.count + 1 if load.deletes else 1
+        first = driven.count + 1 if load.operation == "serve" else 1
         last = load.there + (driven.count if load.writes else 0)
-        found = self.look(drive.directory, drive.contents)
-        there, wanted = len(found.transactions), last + 1 - first
-        complete = found.transactions == frozenset(range(first, last + 1))
-        told = None if complete else f"{there} messages are there, and not the {wanted} that must be"
-        return driven.checked(found.problem or told)
+        return self.verified(drive, driven, range(first, last + 1), "messages")
 
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
@@ -147,7 +135,7 @@ def _transaction(drive: DriveRequest, deliver: Callable[[int, bytes], None]) -> 
     """Return what is done for each number. The paths are known, as a mail server knows them from its index."""
     there, box = drive.load.there, drive.directory / BOX
     kept = deque(_seen(drive.directory, number) for number in range(1, there + 1))
-    random = Random(drive.seed)  # noqa: S311 - to be repeated
+    random = drive.random()
 
     def delivered(number: int) -> None:
         deliver(there + number, drive.contents(there + number))

@@ -1,14 +1,19 @@
 """MariaDB with InnoDB, whose commits are acknowledged when they return: sysbench measures it.
 
-For crash tests a transaction inserts one row and updates one counter. Sources of its promises:
-mariadb.com/docs/server, "InnoDB System Variables".
+Its server runs as the user nobody, on a socket in its directory. It has no tables of users and plug-ins: the socket is
+the only way to it, and data from elsewhere name no library that it would load. For crash tests a transaction inserts
+one row and updates one counter. Sources of its promises: mariadb.com/docs/server, "InnoDB System Variables".
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator
+import re
+import signal
+import time
+from array import array
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -23,22 +28,47 @@ from fslab.applications import (
     Load,
     RecoveredData,
     Settings,
+    digest,
+    promised,
+    run_program,
+    sampled,
     setting,
 )
-from fslab.applications import _mariadb as server
 from fslab.applications import _servers as servers
 from fslab.applications._servers import DamagedError
-from fslab.storage.crash_promises import Promise, Promises
+from fslab.errors import FslabError, ToolFailedError
+from fslab.storage.crash_promises import Promises
+from fslab.system.tools import Tool
 from fslab.units import SomeSize, parse_size
 
+TOOL = Tool(program="mariadbd", package="mariadb-server-core")
+CLIENT = Tool(program="mariadb", package="mariadb-client-core")
+SYSBENCH = Tool(program="sysbench", package="sysbench")
+DATABASE = "fslab"
+_SOCKET = "fslab.sock"
+# Its statements read no file of the machine. The cache is not kept from one server to the next.
+_OWN = {
+    "secure_file_priv": servers.DESCRIPTORS, "socket": _SOCKET, "pid_file": "fslab.pid", "skip_networking": "on",
+    "skip_grant_tables": "on", "symbolic_links": "off", "local_infile": "off",
+    "innodb_buffer_pool_dump_at_shutdown": "off", "innodb_buffer_pool_load_at_startup": "off",
+}  # fmt: skip
+_ACCEPTING = "ready for connections"
+_READY = b"ready>\n"
+_LONG_S = 3600.0  # to recover, or to check; the trial has a time limit
+_FULL = re.compile(r"No space left on device|Error number 28\b|errno: 28\b|is full")
+_TROUBLE = re.compile(r"^[\d-]+ +[\d:]+ \d+ \[ERROR\] (.*)$", re.MULTILINE)
+# What the machine or another version is to blame for, and not the data.
+_ELSEWHERE = re.compile(r"[Cc]an(?:not|'t) allocate memory|unknown (?:option|variable)")
+_DONE = re.compile(r"^ +total time: +([\d.]+)s\n +total number of events: +(\d+)$", re.MULTILINE)
+_BUCKET = re.compile(r"^ +(\d+\.\d+) \|\**\s+(\d+)$", re.MULTILINE)
 _DOCS = "InnoDB System Variables"
 _ROW_BYTES = 250  # of sysbench's tables, with its index
 _LAID_OUT_PER_S = 30_000.0
 # A small log and cache, for recordings.
 _SMALL = {"innodb_log_file_size": "4M", "innodb_buffer_pool_size": "8M"}
 _CREATED = (
-    f"CREATE DATABASE {server.DATABASE}",
-    f"USE {server.DATABASE}",
+    f"CREATE DATABASE {DATABASE}",
+    f"USE {DATABASE}",
     "CREATE TABLE transactions (number INT PRIMARY KEY, contents LONGBLOB) ENGINE=InnoDB",
     "CREATE TABLE counter (last INT) ENGINE=InnoDB",
     "INSERT INTO counter VALUES (0)",
@@ -51,6 +81,9 @@ class MariadbLoad(Load):
     are of sysbench's histogram, whose buckets are 2 % wide."""
 
     laid_out = frozenset({"tables", "rows", "log_file_size"})
+    deed, parallel, usual_rate = "test", "clients", 2000.0
+    reading = frozenset({"oltp_read_write", "oltp_read_only"})
+    writing = frozenset({"oltp_read_write", "oltp_write_only"})
 
     test: Literal["oltp_read_write", "oltp_write_only", "oltp_read_only"] = Field(
         "oltp_read_write", description="sysbench's test"
@@ -68,22 +101,6 @@ class MariadbLoad(Load):
     innodb_doublewrite: Literal["on", "off"] = setting(
         "on", "pages are written twice: without it, a power cut in the middle of a page corrupts it"
     )
-
-    @property
-    def at_once(self) -> int:
-        return self.clients
-
-    @property
-    def reads(self) -> bool:
-        return self.test != "oltp_write_only"
-
-    @property
-    def writes(self) -> bool:
-        return self.test != "oltp_read_only"
-
-    @property
-    def guessed_rate(self) -> float:
-        return 2000.0
 
     @property
     def prepare_s(self) -> float:
@@ -105,7 +122,7 @@ class Mariadb(DurableApplication):
     """The defaults of the settings are those of MariaDB."""
 
     summary = "MariaDB: sysbench's OLTP tests, by innodb_flush_log_at_trx_commit"
-    tools = (server.TOOL, server.CLIENT, server.SYSBENCH)
+    tools = (TOOL, CLIENT, SYSBENCH)
     transaction_s = 0.01
     laid_out_bytes = 60 << 20
     continues = "sysbench measures by the clock"
@@ -116,24 +133,32 @@ class Mariadb(DurableApplication):
         consistent = settings["innodb_doublewrite"] == "on"
         durable = consistent and settings["innodb_flush_log_at_trx_commit"] == "1"
         return Contract(
-            durable=Promise(given=durable, source=f"{_DOCS}: {_DURABLE if durable else _NOT_DURABLE}"),
-            consistent=Promise(given=consistent, source=f"{_DOCS}: {_SAFE if consistent else _UNSAFE}"),
-        )
+            durable=promised(
+                _DOCS, given=durable,
+                why="innodb_flush_log_at_trx_commit 1: the log is written and synced at each commit",
+                why_not="the transactions of the last second may be lost",
+            ),
+            consistent=promised(
+                _DOCS, given=consistent,
+                why="innodb_doublewrite: a page of which only a part was written is recovered",
+                why_not="without innodb_doublewrite, a page of which only a part was written cannot be recovered",
+            ),
+        )  # fmt: skip
 
     def prepare(self, drive: DriveRequest) -> None:
         """Fill sysbench's tables. The server is shut down: its data is complete without the log."""
         servers.own_directory(drive.directory)
         options = {**drive.load.options(), "innodb_flush_log_at_trx_commit": "0"}
-        with server.running(drive.directory, options) as mariadb:
+        with running(drive.directory, options) as mariadb:
             mariadb.say(_CREATED[0])
             mariadb.sysbench(drive, "prepare")
 
     def drive(self, drive: DriveRequest) -> Driven:
         load = drive.load
-        with server.running(drive.directory, load.options()) as mariadb:
-            driven = server.measured(mariadb, drive)
+        with running(drive.directory, load.options()) as mariadb:
+            driven = measured(mariadb, drive)
         try:
-            with server.running(drive.directory, load.options()) as mariadb:
+            with running(drive.directory, load.options()) as mariadb:
                 problems = (
                     _problem(mariadb, f"sbtest{number + 1}", load.rows) for number in range(load.tables)
                 )
@@ -144,15 +169,15 @@ class Mariadb(DurableApplication):
     def lay_out(self, directory: Path, settings: Settings) -> None:
         """Create two tables."""
         servers.own_directory(directory)
-        with server.running(directory, {**_SMALL, **settings}) as mariadb:
+        with running(directory, {**_SMALL, **settings}) as mariadb:
             for statement in _CREATED:
                 mariadb.say(statement)
 
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
         """Start one server for all transactions."""
-        with server.running(directory, {**_SMALL, **settings}) as mariadb:
-            mariadb.say(f"USE {server.DATABASE}")
+        with running(directory, {**_SMALL, **settings}) as mariadb:
+            mariadb.say(f"USE {DATABASE}")
 
             def commit(number: int, contents: bytes) -> None:
                 mariadb.say(  # only numbers and hexadecimal digits
@@ -165,8 +190,8 @@ class Mariadb(DurableApplication):
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
         """Start the server, which replays its log; check the tables, and read them."""
         try:
-            with server.running(directory, _SMALL) as mariadb:
-                mariadb.say(f"USE {server.DATABASE}")
+            with running(directory, _SMALL) as mariadb:
+                mariadb.say(f"USE {DATABASE}")
                 problem = mariadb.problem("transactions") or mariadb.problem("counter")
                 rows = [
                     line.split("\t")
@@ -177,25 +202,106 @@ class Mariadb(DurableApplication):
             return RecoveredData(problem=str(error))
         if problem is not None:
             return RecoveredData(problem=problem)
-        numbers = [int(number) for number, _ in rows]
-        if sorted(numbers) != list(range(1, len(numbers) + 1)) or last != str(len(numbers)):
-            return RecoveredData(
-                problem=f"a partial transaction: the counter is {last}, but there are {len(numbers)} rows"
-            )
-        for number, digest in rows:
-            if digest != hashlib.md5(contents(int(number)), usedforsecurity=False).hexdigest():
-                return RecoveredData(problem=f"transaction {number} has other contents than were committed")
-        return RecoveredData(transactions=frozenset(numbers))
+        read = ((int(number), found) for number, found in rows)
+        return RecoveredData.of_rows(read, lambda number: digest(contents(number)), last)
 
 
-def _problem(mariadb: server.MariadbServer, table: str, rows: int) -> str | None:
+def _problem(mariadb: MariadbServer, table: str, rows: int) -> str | None:
     """Return what is wrong with a table of sysbench's, whose transactions leave as many rows as there were."""
-    found = mariadb.problem(f"{server.DATABASE}.{table}")
-    there = mariadb.say(f"SELECT COUNT(*) FROM {server.DATABASE}.{table}").strip()  # noqa: S608
+    found = mariadb.problem(f"{DATABASE}.{table}")
+    there = mariadb.say(f"SELECT COUNT(*) FROM {DATABASE}.{table}").strip()  # noqa: S608
     return found or (None if there == str(rows) else f"{table} has {there} rows, and not {rows}")
 
 
-_DURABLE = "innodb_flush_log_at_trx_commit 1: the log is written and synced at each commit"
-_NOT_DURABLE = "the transactions of the last second may be lost"
-_SAFE = "innodb_doublewrite: a page of which only a part was written is recovered"
-_UNSAFE = "without innodb_doublewrite, a page of which only a part was written cannot be recovered"
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MariadbServer:
+    """A server that accepts connections, and a client."""
+
+    server: servers.RunningServer
+    client: servers.Dialogue
+
+    def say(self, statements: str) -> str:
+        """Execute statements. Return what they print."""
+        answer = self.client.say(f"{statements}; SELECT 'ready>';")
+        if answer is None:
+            raise failure(self.server, self.client.complaints())
+        return answer
+
+    def problem(self, table: str) -> str | None:
+        """Return what MariaDB's own check finds wrong with a table; None: nothing."""
+        told = [line.split("\t")[2:] for line in self.say(f"CHECK TABLE {table} EXTENDED").splitlines()]
+        why = told[0][-1] if told else "no answer"
+        return None if told == [["status", "OK"]] else f"CHECK TABLE {table}: {why}"
+
+    def sysbench(self, drive: DriveRequest, *words: str) -> str:
+        """Run a command of sysbench. Return what it prints."""
+        load = drive.load
+        common = (
+            load.test, "--db-driver=mysql", f"--mysql-socket={_SOCKET}", "--mysql-user=root",
+            f"--mysql-db={DATABASE}", f"--tables={load.tables}", f"--table-size={load.rows}",
+            f"--rand-seed={1 + drive.seed % (1 << 30)}",
+        )  # fmt: skip
+        try:
+            return run_program(SYSBENCH, *common, *words, cwd=drive.directory).stdout
+        except FslabError as error:
+            if self.server.child.wait(1) is not None or _FULL.search(f"{error}{self.server.said()}"):
+                raise failure(self.server, str(error)) from error
+            raise
+
+
+@contextmanager
+def running(directory: Path, options: Mapping[str, str]) -> Iterator[MariadbServer]:
+    """Run a server on a directory, which can be empty, and shut it down. DamagedError for what its data can be to
+    blame for, otherwise ToolFailedError."""
+    with servers.reached(directory) as (path, inherit):
+        words = (
+            f"--{name}={value}"
+            for name, value in {**_OWN, "datadir": path, "tmpdir": path, **options}.items()
+        )
+        argv = servers.confined(TOOL, "--no-defaults", *words)
+        with servers.started(argv, inherit=inherit, ended_by=signal.SIGKILL) as server:
+            if not server.wait_until(lambda: _ACCEPTING in server.said(), _LONG_S):
+                raise failure(server)
+            asked = ("--no-defaults", "--batch", "--skip-column-names", "--unbuffered", f"--socket={_SOCKET}")
+            argv = servers.confined(CLIENT, *asked)
+            with servers.dialogue(argv, _READY, inherit=(), cwd=directory, limit_s=_LONG_S) as dialogue:
+                yield MariadbServer(server=server, client=dialogue)
+            server.child.send(signal.SIGTERM)
+            if server.child.wait(_LONG_S) != 0:
+                raise failure(server)
+
+
+def failure(server: servers.RunningServer, complaint: str = "") -> FslabError:
+    """Return the error for a server that has refused something, or ended."""
+    ended, said = server.child.wait(1), server.said()
+    if ended == -signal.SIGKILL:
+        return ToolFailedError(f"MariaDB was ended by signal {-ended}")
+    if _FULL.search(said + complaint):
+        return ToolFailedError("MariaDB: No space left on device")
+    told = [*_TROUBLE.findall(said), *complaint.strip().splitlines()[-1:]]
+    why = told[0] if told else "it does not answer" if ended is None else f"exit status {ended}"
+    kind = ToolFailedError if _ELSEWHERE.search(said) else DamagedError
+    return kind(f"MariaDB: {why}")
+
+
+def measured(server: MariadbServer, drive: DriveRequest) -> Driven:
+    """Run sysbench's test."""
+    load = drive.load
+    if drive.run_s is None:
+        amount = (f"--events={load.transactions}", "--time=0")
+    else:
+        amount = ("--events=0", f"--time={max(1, round(drive.run_s))}")
+    said = server.sysbench(drive, f"--threads={load.clients}", "--histogram=on", *amount, "run")
+    ended_s, done = time.monotonic(), _DONE.search(said)
+    if done is None or not int(done[2]):
+        raise ToolFailedError("sysbench completed no transaction", hint="raise 'runtime' or 'transactions'")
+    return Driven(
+        count=int(done[2]), began_s=ended_s - float(done[1]), ended_s=ended_s,
+        latencies_ns=array("q", sampled(_buckets(said))),
+    )  # fmt: skip
+
+
+def _buckets(said: str) -> Iterator[tuple[float, float, int]]:
+    """Yield the buckets of sysbench's histogram, each at its value."""
+    for value_ms, count in _BUCKET.findall(said):
+        yield float(value_ms) * 1e6, float(value_ms) * 1e6, int(count)

@@ -26,6 +26,7 @@ from fslab.applications import (
     Records,
     RecoveredData,
     Settings,
+    has_other_bytes,
     setting,
 )
 from fslab.storage.crash_promises import Promise, Promises
@@ -225,7 +226,7 @@ def _pieces(path: Path, numbers: Iterable[int], contents: Callable[[int], bytes]
             found = file.read(len(written))
             if found == written:
                 yield number
-            elif any(byte not in (0, was) for byte, was in zip(found, written, strict=False)):
+            elif has_other_bytes(found, written):
                 raise ValueError(f"piece {number} has other contents than were written")
         if file.read(1):
             raise ValueError(f"{path.name} of stream {path.parent.name} is longer than a segment")

@@ -21,6 +21,7 @@ from fslab.applications import (
     Records,
     RecoveredData,
     Settings,
+    promised,
     setting,
 )
 from fslab.applications import _redis as server
@@ -45,6 +46,7 @@ class RedisLoad(Records):
     `redis-check-aof` must find nothing."""
 
     laid_out = frozenset({"keys", "clients", "size"})
+    parallel, usual_rate = "clients", 40_000.0
 
     clients: int = Field(50, ge=1, le=1000, description="connections that set keys at once")
     keys: int = Field(
@@ -57,14 +59,6 @@ class RedisLoad(Records):
         "everysec",
         "when the append-only file is synced: before the replies, once per second, or when the kernel writes it back",
     )
-
-    @property
-    def at_once(self) -> int:
-        return self.clients
-
-    @property
-    def guessed_rate(self) -> float:
-        return 40_000.0
 
     @property
     def prepare_s(self) -> float:
@@ -100,10 +94,15 @@ class Redis(DurableApplication):
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002
         """Return the promises: what was synced before the reply is kept. The file is only appended to."""
         durable = settings["appendfsync"] == "always"
+        safe = "the append-only file has no corruption problems if there is a power outage"
         return Contract(
-            durable=Promise(given=durable, source=f"{_DOCS}: {_DURABLE if durable else _NOT_DURABLE}"),
-            consistent=Promise(given=True, source=f"{_DOCS}: {_SAFE}"),
-        )
+            durable=promised(
+                _DOCS, given=durable, why="appendfsync always: a single fsync before sending the replies",
+                why_not="everysec may lose one second of data; with no, the data is in the hands of the operating "
+                "system",
+            ),
+            consistent=Promise(given=True, source=f"{_DOCS}: {safe}"),
+        )  # fmt: skip
 
     def prepare(self, drive: DriveRequest) -> None:
         """Set each key once."""
@@ -157,18 +156,7 @@ class Redis(DurableApplication):
                 values = session.call(*([b"GET", name] for name in names))
         except (DamagedError, OSError) as error:
             return RecoveredData(problem=f"cannot load the append-only file: {error}")
-        there = {int(name): value for name, value in zip(names, values, strict=True)}
-        wrong = [number for number, value in there.items() if value != contents(number)]
-        if wrong:
-            return RecoveredData(problem=f"transaction {min(wrong)} has other contents than were committed")
-        problem = server.bad_log(directory)
-        return RecoveredData(
-            transactions=frozenset() if problem is not None else frozenset(there), problem=problem
-        )
-
-
-_DURABLE = "appendfsync always: a single fsync before sending the replies"
-_NOT_DURABLE = (
-    "everysec may lose one second of data; with no, the data is in the hands of the operating system"
-)
-_SAFE = "the append-only file has no corruption problems if there is a power outage"
+        rows = ((int(name), value) for name, value in zip(names, values, strict=True))
+        found = RecoveredData.of_rows(rows, contents)
+        problem = found.problem or server.bad_log(directory)
+        return found if problem is None else RecoveredData(problem=problem)

@@ -10,13 +10,12 @@ import re
 import time
 from array import array
 from collections.abc import Iterator
-from math import ceil
 from typing import Literal
 
 from pydantic import Field
 
 from fslab import scaling
-from fslab.applications import Application, Driven, DriveRequest, Records, run_program
+from fslab.applications import Application, Driven, DriveRequest, Records, run_program, sampled
 from fslab.errors import ToolFailedError
 from fslab.system.tools import Tool
 
@@ -28,7 +27,6 @@ _ROW_BYTES = 32  # of a key, and what is around it
 _YOUNG_BYTES = (
     1 << 30
 )  # of the files that wait for compaction: twenty (level0_slowdown_writes_trigger), and logs
-_SAMPLE = 20_000  # latencies that are made from a histogram
 _DONE = re.compile(
     r"^\w+ +: +[\d.]+ micros/op \d+ ops/sec ([\d.]+) seconds (\d+) operations;(.*)$", re.MULTILINE
 )
@@ -47,6 +45,8 @@ class RocksdbLoad(Records):
     databases. `tool: crash` does not run it: no program of RocksDB's tells when a synced write is acknowledged."""
 
     laid_out = frozenset({"operation", "keys", "size"})
+    parallel, reading = "threads", frozenset({"readwhilewriting"})
+    writing = frozenset({"fillrandom", "overwrite", "readwhilewriting"})
 
     operation: Literal["fillrandom", "overwrite", "readwhilewriting"] = Field(
         "fillrandom",
@@ -58,20 +58,8 @@ class RocksdbLoad(Records):
     sync: Literal["no", "yes"] = Field("no", description="sync the log of each write before it returns")
 
     @property
-    def at_once(self) -> int:
-        return self.threads
-
-    @property
     def guessed_rate(self) -> float:
-        return 10_000.0 if self.sync == "yes" and self.writes_only else 200_000.0
-
-    @property
-    def writes_only(self) -> bool:
-        return self.operation != "readwhilewriting"
-
-    @property
-    def reads(self) -> bool:
-        return not self.writes_only
+        return 10_000.0 if self.sync == "yes" and not self.reads else 200_000.0
 
     @property
     def filled(self) -> bool:
@@ -86,7 +74,7 @@ class RocksdbLoad(Records):
     def space_bytes(self) -> int:
         """Three times the keys, while a level is rewritten, and the files that wait for that."""
         each = self.size_bytes + _ROW_BYTES
-        written = self.most * each if self.writes_only else _YOUNG_BYTES
+        written = _YOUNG_BYTES if self.reads else self.most * each
         return min(2 * written, _YOUNG_BYTES) + (3 if self.filled else 2) * self.keys * each
 
     def scaled(self, factor: float) -> scaling.Changes:
@@ -119,7 +107,7 @@ class Rocksdb(Application):
         if found is not None and found[1] != found[2]:
             missing = f"{found[1]} of {found[2]} keys were found, but all are there"
         driven = Driven(
-            count=count, began_s=ended_s - took_s, ended_s=ended_s, latencies_ns=array("q", _latencies_ns(said))
+            count=count, began_s=ended_s - took_s, ended_s=ended_s, latencies_ns=array("q", sampled(_buckets(said)))
         )  # fmt: skip
         return driven.checked(missing or problem(load, count, self._counted(drive)))
 
@@ -157,8 +145,8 @@ def _words(drive: DriveRequest) -> tuple[str, ...]:
     """Return the options of the measured run. The numbers of operations are those of each thread."""
     load = drive.load
     if drive.run_s is None:
-        each = ceil(load.transactions / load.threads)
-        amount = f"--writes={each}" if load.writes_only else f"--reads={each}"
+        each = math.ceil(load.transactions / load.threads)
+        amount = f"--reads={each}" if load.reads else f"--writes={each}"
     else:
         amount = f"--duration={max(1, round(drive.run_s))}"
     return (
@@ -167,15 +155,8 @@ def _words(drive: DriveRequest) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _latencies_ns(said: str) -> Iterator[int]:
-    """Yield latencies that are distributed as in the histogram, evenly in each bucket."""
+def _buckets(said: str) -> Iterator[tuple[float, float, int]]:
+    """Yield the buckets of the histogram."""
     histogram = _MICROSECONDS.search(f"{said}\n")
-    buckets = [tuple(map(int, each)) for each in _BUCKET.findall(histogram[1] if histogram else "")]
-    total = sum(count for _, _, count in buckets)
-    share, rank = min(1.0, _SAMPLE / total) if total else 1.0, 0
-    before = 0
-    for low, high, count in buckets:
-        while rank < (before + count) * share:
-            yield round(1000 * (low + (high - low) * (rank / share - before + 0.5) / count))
-            rank += 1
-        before += count
+    for low_us, high_us, count in _BUCKET.findall(histogram[1] if histogram else ""):
+        yield 1e3 * int(low_us), 1e3 * int(high_us), int(count)

@@ -1,15 +1,22 @@
 """A file server: Samba exports the directory, and its own client uploads, downloads, lists and deletes files.
 
-Source of what it promises: smb.conf(5), "strict sync" and "sync always".
+smbd and smbclient run as the user nobody. Neither is on the network: they talk over the loopback of a network namespace
+of this process, in which fslab accepts the one connection and hands it to smbd, as inetd(8) does. What smbd keeps
+besides the files (its databases, its log) is in a tmpfs that is mounted at no place and ends with the processes that
+use it. Source of what it promises: smb.conf(5), "strict sync" and "sync always".
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import pwd
+import signal
+import socket
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from random import Random
 from typing import Literal
 
 from pydantic import Field
@@ -22,17 +29,45 @@ from fslab.applications import (
     Populated,
     RecoveredData,
     Settings,
+    has_other_bytes,
     repeated,
     setting,
 )
-from fslab.applications import _samba as server
-from fslab.applications._servers import own_directory
-from fslab.errors import ToolFailedError
+from fslab.applications import _servers as servers
+from fslab.errors import FslabError, ToolFailedError
 from fslab.storage.crash_promises import Promise, Promises
+from fslab.system import syscalls, users
+from fslab.system.files import closed_after, memory_file
+from fslab.system.namespaces import own_network
+from fslab.system.syscalls import MountAttribute
+from fslab.system.tools import Tool, require
 from fslab.units import SomeSize
 
+SMBD = Tool(program="smbd", package="samba")
+CLIENT = Tool(program="smbclient", package="smbclient")
+STDBUF = Tool(program="stdbuf", package="coreutils")
+_SHARE, _PORT = "fslab", 445
+# Printed after each command: smbclient has no prompt when its input is no terminal. It does not ask the server for it.
+_WHERE, _PROMPT = "pwd", b"Current directory is \\\\127.0.0.1\\" + _SHARE.encode() + b"\\\n"
+_FILES = (["A"], ["N"])  # their attributes in a listing: changed since a backup, or none
+_LONG_S = 3600.0  # of one command; the trial has a time limit
+_ATTRIBUTES = MountAttribute.NOSUID | MountAttribute.NODEV | MountAttribute.NOEXEC
+_PLACES = (
+    "private dir",
+    "lock directory",
+    "state directory",
+    "cache directory",
+    "pid directory",
+    "ncalrpc dir",
+)
+_ALONE = {
+    "server role": "standalone", "map to guest": "bad user", "disable netbios": "yes", "load printers": "no",
+    "disable spoolss": "yes", "log level": "0",
+}  # fmt: skip
 _FILE_BYTES = 6 << 10  # the unused part of the last block, an inode, a name, an attribute of Samba's
-_RATES = {"upload": 1000.0, "download": 2000.0, "list": 100.0, "serve": 500.0}
+_UNSYNCED = Promise(
+    given=False, source='smb.conf(5), "sync always": without it, smbd(8) syncs what a client flushes'
+)
 
 
 class SambaLoad(Populated):
@@ -43,6 +78,7 @@ class SambaLoad(Populated):
 
     laid_out = frozenset({"operation", "files", "size"})
     amount, usual, least, made_per_s = "files", 1000, 20, 5000.0
+    rates = {"upload": 1000.0, "download": 2000.0, "list": 100.0, "serve": 500.0}
     begins_empty, writing = "upload", frozenset({"upload", "serve"})
     reading = frozenset({"download", "list", "serve"})
 
@@ -68,10 +104,6 @@ class SambaLoad(Populated):
     )
 
     @property
-    def guessed_rate(self) -> float:
-        return _RATES[self.operation]
-
-    @property
     def space_bytes(self) -> int:
         return (self.there + (self.most if self.operation == "upload" else 1)) * (
             self.size_bytes + _FILE_BYTES
@@ -87,7 +119,7 @@ class Samba(DurableApplication):
     """A transaction is one uploaded file."""
 
     summary = "Samba: files are uploaded, downloaded, listed and deleted over SMB"
-    tools = (server.SMBD, server.CLIENT, server.STDBUF)
+    tools = (SMBD, CLIENT, STDBUF)
     Load = SambaLoad
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:
@@ -96,7 +128,7 @@ class Samba(DurableApplication):
         return Contract(durable=promises.names if synced else _UNSYNCED, consistent=promises.unexposed)
 
     def lay_out(self, directory: Path, settings: Settings) -> None:  # noqa: ARG002
-        own_directory(directory)
+        servers.own_directory(directory)
 
     def prepare(self, drive: DriveRequest) -> None:
         """Make the files that are there before."""
@@ -104,22 +136,20 @@ class Samba(DurableApplication):
         for number in range(1, drive.load.there + 1):
             path = drive.directory / str(number)
             path.write_bytes(drive.contents(number))
-            own_directory(path)
+            servers.own_directory(path)
 
     def drive(self, drive: DriveRequest) -> Driven:
         load = drive.load
-        with server.connected(drive.directory, load.options()) as client:
+        with connected(drive.directory, load.options()) as client:
             driven = repeated(drive, _transaction(drive, client))
         first = driven.count + 1 if load.operation == "serve" else 1
-        wanted = frozenset(range(first, load.there + (driven.count if load.writes else 0) + 1))
-        found = self.look(drive.directory, drive.contents)
-        told = f"{len(found.transactions)} files are there, and not the {len(wanted)} that must be"
-        return driven.checked(found.problem or (None if found.transactions == wanted else told))
+        last = load.there + (driven.count if load.writes else 0)
+        return self.verified(drive, driven, range(first, last + 1), "files")
 
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
         """Use one connection for all uploads."""
-        with server.connected(directory, _named(settings)) as client:
+        with connected(directory, _named(settings)) as client:
             yield lambda number, contents: client.upload(str(number), contents)
 
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
@@ -132,16 +162,9 @@ class Samba(DurableApplication):
             found, uploaded = path.read_bytes(), contents(number)
             if found == uploaded:
                 there.add(number)
-            elif len(found) > len(uploaded) or any(
-                byte not in (0, was) for byte, was in zip(found, uploaded, strict=False)
-            ):
+            elif len(found) > len(uploaded) or has_other_bytes(found, uploaded):
                 return RecoveredData(problem=f"file {number} has other contents than were uploaded")
         return RecoveredData(transactions=frozenset(there))
-
-
-_UNSYNCED = Promise(
-    given=False, source='smb.conf(5), "sync always": without it, smbd(8) syncs what a client flushes'
-)
 
 
 def _named(settings: Settings) -> dict[str, str]:
@@ -149,11 +172,11 @@ def _named(settings: Settings) -> dict[str, str]:
     return {name.replace("_", " "): value for name, value in settings.items()}
 
 
-def _transaction(drive: DriveRequest, client: server.SmbClient) -> Callable[[int], object]:
+def _transaction(drive: DriveRequest, client: SmbClient) -> Callable[[int], object]:
     """Return what is done for each number."""
     there = drive.load.there
     kept = deque(range(1, there + 1))
-    random = Random(drive.seed)  # noqa: S311 - to be repeated
+    random = drive.random()
 
     def upload(number: int) -> None:
         client.upload(str(there + number), drive.contents(there + number))
@@ -172,3 +195,103 @@ def _transaction(drive: DriveRequest, client: server.SmbClient) -> Callable[[int
         client.delete(str(kept.popleft()))
 
     return {"upload": upload, "download": download, "list": listed, "serve": serve}[drive.load.operation]
+
+
+class SmbClient:
+    """A connected smbclient(1): one command after the other. ``contents``: the descriptor of what it uploads."""
+
+    def __init__(self, dialogue: servers.Dialogue, server: servers.RunningServer, contents: int) -> None:
+        self._dialogue, self._server, self._contents = dialogue, server, contents
+
+    def upload(self, name: str, data: bytes) -> None:
+        os.pwrite(self._contents, data, 0)
+        os.ftruncate(self._contents, len(data))
+        self.say(f"put {servers.DESCRIPTORS}/{self._contents} {name}")
+
+    def download(self, name: str) -> None:
+        self.say(f"get {name} /dev/null")
+
+    def delete(self, name: str) -> None:
+        self.say(f"del {name}")
+
+    def listed(self) -> int:
+        """List the directory. Return the number of files."""
+        return sum(line.split()[1:2] in _FILES for line in self.say("ls").splitlines())
+
+    def say(self, command: str) -> str:
+        """Do a command. Return what is printed. Of some errors, smbclient prints the NT_STATUS as an answer."""
+        answer = self._dialogue.say(f"{command}\n{_WHERE}")
+        complaints = self._dialogue.complaints()
+        if answer is None or "NT_STATUS_CONNECTION" in complaints + answer:
+            raise self._failure(complaints)
+        if complaints or "NT_STATUS_" in answer:
+            raise _refused(complaints or answer)
+        return answer
+
+    def _failure(self, complaints: str) -> FslabError:
+        for name, child in (("smbd", self._server.child), ("smbclient", self._dialogue.child)):
+            ended = child.wait(1)
+            if ended is not None and ended < 0:
+                return ToolFailedError(f"{name} was ended by signal {-ended}")
+        return _refused(complaints or self._server.said() or "does not answer")
+
+
+def _refused(said: str) -> FslabError:
+    if "NT_STATUS_DISK_FULL" in said:
+        return ToolFailedError(f"smbd: {os.strerror(errno.ENOSPC)}")
+    return ToolFailedError(f"smbclient: {said.strip().splitlines()[-1]}")
+
+
+@contextmanager
+def connected(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient]:
+    """Export a directory, and connect to it. ``options``: parameters of smb.conf(5) for the share."""
+    smbd, smbclient = require(SMBD), require(CLIENT)
+    account = pwd.getpwuid(users.NOBODY if os.geteuid() == 0 else os.geteuid())
+    with ExitStack() as undo:
+        undo.enter_context(own_network())
+        state = undo.enter_context(closed_after(_state(account.pw_uid, account.pw_gid)))
+        place = f"{servers.DESCRIPTORS}/{state}"
+        Path(place, "smb.conf").write_text(_conf(place, directory, account.pw_name, options))
+        contents = undo.enter_context(memory_file("fslab-contents"))
+        with socket.create_server(("127.0.0.1", _PORT)) as listening:
+            asked = ("--no-pass", "--debuglevel=0", f"//127.0.0.1/{_SHARE}")
+            unbuffered = ("--input=0", "--output=0", smbclient)
+            argv = servers.confined(STDBUF, *unbuffered, *_file(place), *asked)
+            asking = servers.dialogue(
+                argv, _PROMPT, inherit=(state, contents), cwd=directory, limit_s=_LONG_S
+            )
+            dialogue = undo.enter_context(asking)
+            listening.settimeout(servers.LIMIT_S)
+            connection, _ = listening.accept()
+        with connection:
+            words = (smbd, *_file(place), "--log-basename", place)
+            serving = servers.ending_with_parent(*words, by=signal.SIGKILL)
+            server = undo.enter_context(
+                servers.started(
+                    users.as_account(account, serving) if os.geteuid() == 0 else serving,
+                    inherit=(state,), ended_by=signal.SIGTERM, stdin=connection.fileno(),
+                )
+            )  # fmt: skip
+        client = SmbClient(dialogue, server, contents)
+        client.say("")  # it is connected
+        yield client
+
+
+def _conf(place: str, directory: Path, account: str, options: Mapping[str, str]) -> str:
+    """Return the file smb.conf. A client without a password is the guest, which is who runs smbd."""
+    own = {**_ALONE, **dict.fromkeys(_PLACES, place), "guest account": account, "log file": f"{place}/log"}
+    share = {"path": str(directory), "guest ok": "yes", "read only": "no", "follow symlinks": "no", **options}
+    return "".join(
+        f"[{name}]\n" + "".join(f"  {key} = {value}\n" for key, value in section.items())
+        for name, section in (("global", own), (_SHARE, share))
+    )
+
+
+def _file(place: str) -> tuple[str, str]:
+    return "--configfile", f"{place}/smb.conf"
+
+
+def _state(user: int, group: int) -> int:
+    """Return a descriptor of a new tmpfs that belongs to a user."""
+    options = {"uid": str(user), "gid": str(group), "mode": "0700"}
+    return syscalls.detached_mount("tmpfs", options, _ATTRIBUTES)

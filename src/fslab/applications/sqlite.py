@@ -10,7 +10,6 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from random import Random
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -23,11 +22,12 @@ from fslab.applications import (
     Populated,
     RecoveredData,
     Settings,
+    promised,
     repeated,
     setting,
 )
 from fslab.errors import ToolFailedError
-from fslab.storage.crash_promises import Promise, Promises
+from fslab.storage.crash_promises import Promises
 from fslab.system import sqlite_journal
 
 FILE = "database"
@@ -96,9 +96,15 @@ class Sqlite(DurableApplication):
         durable = journalled and (synchronous == "extra" or (synchronous == "full" and mode != "delete"))
         consistent = journalled and (strict or (synchronous == "normal" and mode == "wal"))
         return Contract(
-            durable=Promise(given=durable, source=f"{_PRAGMA}: {_DURABLE if durable else _NOT_DURABLE}"),
-            consistent=Promise(given=consistent, source=f"{_PRAGMA}: {_SAFE if consistent else _UNSAFE}"),
-        )
+            durable=promised(
+                _PRAGMA, given=durable, why="'FULL' and 'EXTRA' synchronise before a commit returns",
+                why_not="a commit may roll back after a power loss",
+            ),
+            consistent=promised(
+                _PRAGMA, given=consistent, why="a power failure does not corrupt the database",
+                why_not="the database might become corrupted if power is lost",
+            ),
+        )  # fmt: skip
 
     def lay_out(self, directory: Path, settings: Settings) -> None:
         """Create an empty table, and a table with a counter."""
@@ -123,14 +129,11 @@ class Sqlite(DurableApplication):
         load = drive.load
         with _failing(), closing(_connected(drive.directory, load.settings())) as database:
             if load.operation == "read":
-                driven = repeated(drive, _reader(database, load.there, load.range, drive.seed))
+                driven = repeated(drive, _reader(database, drive))
             else:
                 driven = repeated(drive, _inserting(database, drive.contents, load.batch, load.there))
-        seen = self.look(drive.directory, drive.contents)
-        wanted = load.there + (driven.count * load.batch if load.writes else 0)
-        there = len(seen.transactions)
-        told = None if there == wanted else f"{there} of {wanted} rows are there"
-        return driven.checked(seen.problem or told)
+        last = load.there + (driven.count * load.batch if load.writes else 0)
+        return self.verified(drive, driven, range(1, last + 1), "rows")
 
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
         """Open the database, which rolls a journal back or reads the write-ahead log; check it, and read the rows."""
@@ -143,27 +146,11 @@ class Sqlite(DurableApplication):
                     return RecoveredData(problem="the database has other tables than were made")
                 (told,) = database.execute("PRAGMA integrity_check(1)").fetchone()
                 (last,) = database.execute("SELECT last FROM counter").fetchone()
-                there: set[int] = set()
-                for number, found in database.execute("SELECT number, contents FROM transactions"):
-                    if found != contents(number):
-                        return RecoveredData(
-                            problem=f"transaction {number} has other contents than were committed"
-                        )
-                    there.add(number)
+                rows = database.execute("SELECT number, contents FROM transactions")
+                found = RecoveredData.of_rows(rows, contents, last)
         except (sqlite3.Error, TypeError) as error:
             return RecoveredData(problem=f"cannot read the database: {error}")
-        if told != "ok":
-            return RecoveredData(problem=f"integrity_check: {told}")
-        if last != max(there, default=0) or len(there) != last:
-            told = f"a partial transaction: the counter is {last}, but there are {len(there)} rows"
-            return RecoveredData(problem=told)
-        return RecoveredData(transactions=frozenset(there))
-
-
-_DURABLE = "'FULL' and 'EXTRA' synchronise before a commit returns"
-_NOT_DURABLE = "a commit may roll back after a power loss"
-_SAFE = "a power failure does not corrupt the database"
-_UNSAFE = "the database might become corrupted if power is lost"
+        return found if told == "ok" else RecoveredData(problem=f"integrity_check: {told}")
 
 
 def _inserting(
@@ -185,9 +172,9 @@ def _inserting(
     return insert
 
 
-def _reader(database: sqlite3.Connection, rows: int, length: int, seed: int) -> Callable[[int], None]:
-    random = Random(seed)  # noqa: S311 - to be repeated
-    length = min(rows, length)
+def _reader(database: sqlite3.Connection, drive: DriveRequest) -> Callable[[int], None]:
+    random, rows = drive.random(), drive.load.there
+    length = min(rows, drive.load.range)
 
     def read(number: int) -> None:  # noqa: ARG001
         first = random.randint(1, rows - length + 1)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from fslab.applications import Amount, DriveRequest, SteppedApplication
 from fslab.applications import _source_tree as trees
-from fslab.applications import _tree_programs as programs
 
 _ARCHIVE, _TREE = "archive.tar", "tree"
 
@@ -30,23 +29,23 @@ class UntarLoad(trees.TreeLoad):
 
 class Untar(SteppedApplication):
     summary = "unpack an archive with tar, read all files with grep, remove them with rm"
-    tools = programs.TOOLS
+    tools = trees.TOOLS
     Load = UntarLoad
     removes = frozenset({"remove"})
 
     def lay_out(self, drive: DriveRequest) -> None:
         """Make the tree, and the archive of it; remove the tree."""
         _tree(drive).make()
-        programs.pack(_ARCHIVE, _TREE, cwd=drive.directory)
+        trees.pack(_ARCHIVE, _TREE, cwd=drive.directory)
 
     def perform(self, drive: DriveRequest, step: str) -> None:
         match step:
             case "unpack":
-                programs.unpack(_ARCHIVE, cwd=drive.directory)
+                trees.unpack(_ARCHIVE, cwd=drive.directory)
             case "walk":
-                programs.read(_TREE, trees.marked(drive.load.files), cwd=drive.directory)
+                trees.read(_TREE, trees.marked(drive.load.files), cwd=drive.directory)
             case _:
-                programs.remove(_TREE, cwd=drive.directory)
+                trees.remove(_TREE, cwd=drive.directory)
 
     def amount(self, drive: DriveRequest, step: str) -> Amount:
         tree = _tree(drive)
