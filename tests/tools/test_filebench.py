@@ -12,7 +12,7 @@ from tests.limits import ran
 
 from fslab.units import parse_size
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
-from fslab.workloads._filebench_parameters import COUNTED, PERSONALITIES
+from fslab.workloads.filebench import COUNTED, PERSONALITIES
 
 ENGINE = Path(sys.executable).parent / "fslab-engine"
 FILEBENCH = REGISTRY.get("filebench")

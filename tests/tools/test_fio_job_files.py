@@ -19,9 +19,9 @@ from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.errors import ToolFailedError, UsageError
 from fslab.units import parse_duration, parse_size
 from fslab.workloads import Commands, Job, ParsedWorkload, Reading, ToolOutput, parsed
-from fslab.workloads._fio_phases import phases
+from fslab.workloads._fio_amounts import largest_request
+from fslab.workloads._fio_one_job import phases
 from fslab.workloads._fio_refused_options import cut_off
-from fslab.workloads._fio_requests import LARGEST_OF, largest_request
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 # Each of these runs for a second or less.
@@ -90,7 +90,7 @@ def test_what_fslab_believes_of_each_job_is_what_fio_sets_up(tmp_path: Path) -> 
         for job, (name, mode, *sizes, depth) in zip(work.parameters.jobs, told, strict=True):
             assert (job.name, job.number("iodepth", 1)) == (name, int(depth))
             assert {"readwrite": "rw"}.get(job.mode, job.mode) == mode
-            mine = largest_request(job.options.get(key) for key in ("bs", *LARGEST_OF))
+            mine = largest_request(job.options)
             assert max(map(parse_size, (size.rstrip("B").replace("i", "") for size in sizes))) <= mine
 
 
@@ -238,8 +238,7 @@ def test_jobs_of_later_phases_begin_after_those_of_earlier_ones(tmp_path: Path) 
     for number in range(1, 8):
         lines = (tmp_path / "data" / f"l_lat.{number}.log").read_text().splitlines()
         times.append([int(line.split(",")[0]) for line in lines])
-    starts = [job.start for job in work.parameters.jobs]
-    assert phases(starts) == (1, 1, 2, 3, 3, 4, 5)
+    assert phases(work.parameters.jobs) == (1, 1, 2, 3, 3, 4, 5)
     first, last = [min(each) for each in times], [max(each) for each in times]
     after = {2: [0], 3: [0, 1, 2], 4: [0, 1, 2], 5: [0, 1, 2], 6: [5]}
     for job, before in after.items():

@@ -18,7 +18,7 @@ from fslab.study.source import LONGEST_TEXT
 from fslab.system.tools import Tool
 from fslab.workloads import REGISTRY as TOOLS
 from fslab.workloads import ToolOutput, iozone
-from fslab.workloads._fio_includes import with_includes
+from fslab.workloads._fio_file_reading import with_includes
 from fslab.workloads._fio_refused_options import spelled
 
 # Of CPU time. Milliseconds are needed; minutes, or it has no end, if each part of the text is tried again.

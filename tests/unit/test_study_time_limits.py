@@ -11,7 +11,7 @@ from fslab.plan.expand import expand
 from fslab.study.load import load, load_text
 from fslab.study.shipped import ids
 from fslab.workloads import parsed
-from fslab.workloads._fio_time import delay_s, held_back_s, moved_bytes
+from fslab.workloads._fio_one_job import OneJob
 
 STUDY = """\
 title: t
@@ -101,23 +101,31 @@ def test_shipped_studies_are_never_that_long() -> None:
         load(name)
 
 
-def test_what_options_make_of_a_size() -> None:
+MIX = {"rw": "rw", "rwmixread": "75"}
+
+
+@pytest.mark.parametrize(
+    ("options", "figure", "expected"),
+    [
+        ({}, "moved_bytes", 64 << 10),
+        ({"io_size": "1m", "loops": "3"}, "moved_bytes", 3 << 20),
+        ({"loops": "100", "number_ios": "10", "bs": "8k"}, "moved_bytes", 80 << 10),
+        ({"rate": "1k,9k"}, "held_back_s", 64),
+        ({"rate": "9k,1k", "rw": "write"}, "held_back_s", 64),
+        ({"rate_iops": "4", "rw": "write"}, "held_back_s", 4),
+        ({"rate_iops": ",4", "rw": "write"}, "held_back_s", 4),
+        ({"rate_iops": ",4"}, "held_back_s", 0),
+        ({"rate_iops": "6,4", **MIX}, "held_back_s", 2),
+        ({"rate_iops": "6,1", **MIX}, "held_back_s", 4),
+        ({"thinktime": "500", "thinktime_blocks": "2", "size": "32k"}, "held_back_s", 4 * 500e-6),
+        ({"thinktime": "2s", "startdelay": "9", "size": "4k"}, "held_back_s", 2),
+        ({"startdelay": "1-9"}, "delay_s", 1),
+        ({"rate": "what"}, "held_back_s", 0),
+    ],
+)
+def test_what_options_make_of_a_size(options: dict[str, str], figure: str, expected: float) -> None:
     """As documented by fio, ``io_size`` replaces the size, ``loops`` multiplies it, and ``number_ios`` limits it.
 
     ``rate``, ``rate_iops``, ``thinktime`` and ``startdelay`` add time.
     """
-    size = 64 << 10
-    assert moved_bytes({}, size) == size
-    assert moved_bytes({"io_size": "1m", "loops": "3"}, size) == 3 << 20
-    assert moved_bytes({"loops": "100", "number_ios": "10", "bs": "8k"}, size) == 80 << 10
-    assert held_back_s({"rate": "1k,9k"}, size, 1) == 64
-    assert held_back_s({"rate": "9k,1k"}, size, 0) == 64
-    assert held_back_s({"rate_iops": "4"}, size, 0) == 4
-    assert held_back_s({"rate_iops": ",4"}, size, 0) == 4
-    assert held_back_s({"rate_iops": ",4"}, size, 1) == 0
-    assert held_back_s({"rate_iops": "6,4"}, size, 0.75) == 2
-    assert held_back_s({"rate_iops": "6,1"}, size, 0.75) == 4
-    assert held_back_s({"thinktime": "500", "thinktime_blocks": "2"}, 8 << 12, 1) == 4 * 500e-6
-    assert held_back_s({"thinktime": "2s", "startdelay": "9"}, 4096, 1) == 2
-    assert delay_s({"startdelay": "1-9"}) == 1
-    assert held_back_s({"rate": "what"}, size, 1) == 0
+    assert getattr(OneJob(section="j", options={"size": "64k", **options}), figure) == expected

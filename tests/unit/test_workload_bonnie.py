@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 from tests.unit.read import read, read_whole
 
-from fslab.errors import NoSpaceError, ToolOutputError
+from fslab.errors import ToolOutputError
 from fslab.filesystem_abilities import Ability
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
 
@@ -100,19 +99,6 @@ def test_bytes_are_unknown_where_they_are_drawn() -> None:
     assert (drawn.read_bytes, drawn.written_bytes) == (None, None)
 
 
-def test_full_disks() -> None:
-    parameters = BONNIE.parse_parameters({"size": "64m"})
-    with pytest.raises(NoSpaceError):
-        read(BONNIE, parameters, failed("enospc"))
-    # bonnie++ does not report why small files could not be created.
-    with pytest.raises(ToolOutputError, match="Can't create file"):
-        read(BONNIE, parameters, failed("enospc-files"))
-
-
-def failed(name: str) -> ToolOutput:
-    return ToolOutput(stdout="", stderr=(GOLDEN / f"{name}.stderr").read_text(), duration_s=1.0)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -157,44 +143,6 @@ def test_commands_of_the_rest() -> None:
 def test_seeds_fit_what_bonnie_reads() -> None:
     job = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=2**63 + 5)
     assert BONNIE.commands(BONNIE.parse_parameters({"size": "1g"}), job).run[-2:] == ("-z", "5")
-
-
-@pytest.mark.parametrize(
-    ("raw", "headline"),
-    [
-        ({"size": "1g"}, ("write_bandwidth", "read_bandwidth", "seek_rate")),
-        ({"size": "1g", "seeks": 0}, ("write_bandwidth", "read_bandwidth")),
-        ({"files": 1024}, ("seq_create_rate", "seq_stat_rate", "seq_delete_rate")),
-        ({"size": "1g", "files": 1024}, ("write_bandwidth", "read_bandwidth", "seq_create_rate")),
-    ],
-)
-def test_headlines(raw: dict[str, Any], headline: tuple[str, ...]) -> None:
-    parameters = BONNIE.parse_parameters(raw)
-    assert BONNIE.headline(parameters) == headline
-    assert {metric.name for metric in BONNIE.metrics(parameters)[: len(headline)]} == set(headline)
-
-
-@pytest.mark.parametrize(
-    ("raw", "message"),
-    [
-        ({}, "nothing to do"),
-        ({"size": "1500k"}, "whole number of MiB"),
-        ({"size": "1g", "bs": "12k"}, "power of two"),
-        ({"size": "1g", "bs": "128"}, "power of two"),
-        ({"size": "1g", "ram": "1g"}, "at least twice 'ram'"),
-        ({"size": "1g", "dirs": 2}, "'dirs' has no effect without files"),
-        ({"files": 1024, "direct": True}, "'direct' has no effect without size"),
-        ({"files": 10000}, "not a multiple of 1024.*write 10240"),
-        ({"files": 1024, "dirs": 1025}, "more directories .1025. than files"),
-        ({"files": 1024, "min-size": "4k"}, "'min-size' is larger"),
-        ({"files": 1024, "max-size": "2g"}, "too large"),
-        ({"size": "1g", "direct": True, "fast": False}, "byte-by-byte"),
-        ({"size": "1g", "machine": "x"}, "Extra inputs"),
-    ],
-)
-def test_mistakes(raw: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        BONNIE.parse_parameters(raw)
 
 
 def test_room_time_and_needs() -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 from tests.unit.read import read
 
 from fslab import workloads
@@ -25,7 +24,7 @@ from fslab.study.load import load_text
 from fslab.system import proc
 from fslab.units import Direction, Unit
 from fslab.workloads import REGISTRY, Job, Parameters, ToolOutput
-from fslab.workloads._command_lines import split
+from fslab.workloads._command_parameters import split
 
 COMMAND = REGISTRY.get("command")
 JOB = Job(directory=Path("/mnt/work"), scratch=Path("/run/s"), seed=7)
@@ -187,57 +186,6 @@ def test_a_plan_and_the_question_show_the_user_and_the_limits() -> None:
     (argv,) = workloads.parsed(spec).own_commands(JOB)
     limits = ("prlimit", "--nofile=65536", "--memlock=unlimited", "--")
     assert argv == (*limits, "runuser", "-u", "postgres", "--", "initdb")
-
-
-@pytest.mark.parametrize(
-    ("raw", "what"),
-    [
-        ({}, "Field required"),
-        ({"run": "x", "user": "a b"}, "is the name of a user"),
-        ({"run": "x", "limits.files": 3}, "unknown limit 'files'"),
-        ({"run": "x", "limits.nofile": "many"}, "not a number, 'unlimited' or SOFT:HARD"),
-        ({"run": "a 'b"}, "quote is not closed"),
-        ({"run": "a\nb"}, "must be one command"),
-        ({"run": ""}, "must be one command"),
-        ({"run": "a", "rum": 1}, "unknown key 'rum'"),
-        ({"run": "a", "metrics.x.unit": "s"}, "needs a 'pattern' with one group"),
-        ({"run": "a", "metrics.x.pattern": "(a)(b)"}, "needs a 'pattern' with one group"),
-        ({"run": "a", "metrics.x.pattern": "(a"}, "metric 'x'"),
-        (
-            {"run": "a", "metrics.x.pattern": "(?i)([\0-\U0010ffff]" + "[\0-\uffff]" * 200 + ")"},
-            "more than 1,000",
-        ),
-        ({"run": "a", "metrics.x.pattern": f"(a{{{'9' * 30}}})"}, "metric 'x'"),
-        ({"run": "a", "metrics.x.pattern": "(" * 4000 + ")" * 4000}, "metric 'x'"),
-        (
-            {"run": "a", "metrics.x.pattern": "(a)", "metrics.x.unit": "miles"},
-            "metric 'x': unknown unit 'miles': .*known: %, B, B/s, IOPS, count, files/s, ns, ops/s, ratio, s ",
-        ),
-        (
-            {"run": "a", "metrics.x.pattern": "(a)", "metrics.x.better": "high"},
-            "unknown better 'high': did you mean 'higher'. known: higher, lower, neither",
-        ),
-        (
-            {"run": "a", "metrics.x.pattern": "(a)", "metrics.x.factor": "k"},
-            "metric 'x': 'factor' is 'k', not a number > 0",
-        ),
-        *(
-            (
-                {"run": "a", "metrics.x.pattern": "(a)", "metrics.x.factor": factor},
-                f"'factor' is '{said}', not a num",
-            )
-            for factor, said in (("inf", "inf"), ("nan", "nan"), (True, "true"), (0, "0"), (-1, "-1"))
-        ),
-        ({"run": "a", "metrics.x.colour": "red"}, "is not metrics.NAME.KEY"),
-        ({"run": "a", "metrics.time.pattern": "(a)"}, "exists already"),
-        ({"run": "sh {file}"}, "'file' needs {file} in a command, and {file} needs 'file'"),
-        ({"run": "sh", "file": "x.sh", "file_text": ""}, "'file' needs {file} in a command"),
-        ({"run": "sh {file}", "file": "x.sh"}, "the text of 'file: x.sh' is missing"),
-    ],
-)
-def test_mistakes(raw: dict[str, Any], what: str) -> None:
-    with pytest.raises(ValidationError, match=what):
-        COMMAND.parse_parameters(raw)
 
 
 def test_a_list_of_whole_commands_is_not_taken_for_words() -> None:

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 from tests.unit.read import read
 
-from fslab.errors import NoSpaceError, ToolOutputError
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
 
 GOLDEN = Path(__file__).parents[1] / "golden/coreutils-9.1"
@@ -52,24 +50,9 @@ def test_whether_it_was_flushed() -> None:
     assert short(conv="none", oflag="dsync").flushed is True
 
 
-def test_a_full_disk_is_its_own_failure() -> None:
-    with pytest.raises(NoSpaceError):
-        reading(recorded("enospc"), op="write", bs="1M", count=2000)
-
-
-def test_less_than_was_asked_for_is_refused() -> None:
-    with pytest.raises(ToolOutputError, match="536870912 bytes, not 1073741824"):
-        reading(recorded("write-1m"), op="write", bs="1M", count=1024)
-
-
 def test_a_small_count_is_printed_without_brackets() -> None:
     text = "500+0 records in\n500+0 records out\n500 bytes copied, 0.000421449 s, 1.2 MB/s\n"
     assert reading(text, op="write", bs=1, count=500).written_bytes == 500
-
-
-def test_output_without_a_summary_is_refused() -> None:
-    with pytest.raises(ToolOutputError):
-        reading("dd: failed to open 'x': Permission denied\n", op="write", count=1)
 
 
 def test_command_of_a_write() -> None:
@@ -100,38 +83,7 @@ def test_commands_of_a_read() -> None:
     assert " ".join(commands.run) == "dd if=/mnt/x/fslab.dd of=/dev/null bs=4K count=300"
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("bs", "1xB"),
-        ("bs", "0"),
-        ("oflag", "fast"),
-        ("conv", "sparse"),
-        ("op", "copy"),
-        ("count", 0),
-        ("if", "/dev/sda"),
-    ],
-)
-def test_mistakes(key: str, value: object) -> None:
-    with pytest.raises(ValidationError) as caught:
-        DD.parse_parameters({"op": "write", "count": 1, key: value})
-    assert [found["loc"] for found in caught.value.errors()] == [(key,)]
-
-
 def test_estimates() -> None:
     read = DD.parse_parameters({"op": "read", "bs": "1M", "count": 100})
     assert DD.space_bytes(read) == 104857600
     assert DD.expected_s(read) == pytest.approx(2 * 104857600 / 200e6)
-
-
-@pytest.mark.parametrize(("op", "key"), [("read", "oflag"), ("read", "conv"), ("write", "iflag")])
-def test_a_flag_that_dd_would_not_get_is_refused(op: str, key: str) -> None:
-    value = "fdatasync" if key == "conv" else "direct"
-    with pytest.raises(ValidationError, match="is not supported by op"):
-        DD.parse_parameters({"op": op, "bs": "4k", "count": 1, key: value})
-
-
-def test_direct_requests_are_whole_sectors() -> None:
-    with pytest.raises(ValidationError, match="'bs' must be a multiple of 512 bytes with direct I/O"):
-        DD.parse_parameters({"op": "write", "bs": "1000", "count": 4, "oflag": "direct"})
-    assert DD.parse_parameters({"op": "write", "bs": "1000", "count": 4})

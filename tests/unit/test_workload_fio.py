@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 from tests.unit.read import read, read_whole
 
-from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
-from fslab.workloads._fio_output import depth_bounds
-from fslab.workloads._fio_rates import rate_over_time
+from fslab.workloads._fio_output import depth_bounds, rate_over_time
 
 GOLDEN = Path(__file__).parents[1] / "golden/fio-3.33"
 FIO = REGISTRY.get("fio")
@@ -202,34 +200,6 @@ def test_messages_before_the_document_are_skipped() -> None:
     assert found.metrics["write_bandwidth"] == 450395060.0
 
 
-def test_a_full_disk_is_its_own_failure() -> None:
-    with pytest.raises(NoSpaceError, match="ENOSPC"):
-        reading("enospc", rw="write", bs="1m", size="3g", direct=True)
-
-
-def test_any_other_failure_of_the_job_is_reported() -> None:
-    text = (GOLDEN / "enospc.json").read_text().replace('"error" : 28', '"error" : 5')
-    with pytest.raises(ToolFailedError, match="EIO"):
-        read(FIO, FIO.parse_parameters({"rw": "write", "size": "3g"}), output(text))
-
-
-@pytest.mark.parametrize(
-    "text", ["", "fio: bad option <x>\n", "{}", '{"jobs": []}', '{"jobs": [{"error": 0}]}']
-)
-def test_output_that_is_no_report_is_refused(text: str) -> None:
-    with pytest.raises(ToolOutputError):
-        read(FIO, FIO.parse_parameters({"rw": "write", "size": "3g"}), output(text))
-
-
-def test_a_missing_report_is_refused() -> None:
-    with pytest.raises(ToolOutputError):
-        read(
-            FIO,
-            FIO.parse_parameters({"rw": "write", "size": "3g"}),
-            ToolOutput(stdout="", stderr="", duration_s=0.1),
-        )
-
-
 def test_command_lines_of_a_job_over_laid_out_files() -> None:
     parameters = FIO.parse_parameters(
         {"rw": "randwrite", "size": "1g", "iodepth": 32, "direct": 1, "runtime": "8s", "norandommap": 1}
@@ -272,24 +242,6 @@ def test_a_run_too_short_for_a_rate_over_time_keeps_no_log() -> None:
 def test_seeds_fit_what_fio_reads() -> None:
     job = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=2**40 + 5)
     assert "--randseed=5" in FIO.commands(FIO.parse_parameters({"rw": "read", "size": "1g"}), job).run
-
-
-@pytest.mark.parametrize(
-    ("raw", "headline"),
-    [
-        ({"rw": "randread", "direct": 1, "iodepth": 32}, ("read_iops",)),
-        ({"rw": "write"}, ("write_bandwidth",)),
-        ({"rw": "randrw", "direct": 1, "iodepth": 32}, ("read_iops", "write_iops")),
-        ({"rw": "rw"}, ("read_bandwidth", "write_bandwidth")),
-        ({"rw": "randread", "direct": 1}, ("read_iops",)),
-        ({"rw": "randwrite", "fsync": 1}, ("write_iops",)),
-        ({"rw": "randwrite", "fsync": 64}, ("write_iops",)),
-    ],
-)
-def test_headlines(raw: dict[str, Any], headline: tuple[str, ...]) -> None:
-    parameters = FIO.parse_parameters({**raw, "size": "1g"})
-    assert FIO.headline(parameters) == headline
-    assert tuple(metric.name for metric in FIO.metrics(parameters))[: len(headline)] == headline
 
 
 def test_estimates() -> None:
@@ -349,16 +301,6 @@ def test_a_synchronous_engine_submits_in_no_time_of_its_own() -> None:
     )
     assert found.metrics["write_slat_mean"] is None
     assert found.metrics["write_lat_mean"] == 405000.0
-
-
-def test_a_version_that_counts_in_microseconds_is_told_of() -> None:
-    text = (VERSIONS / "fio-3.1.json").read_text().replace("fio-3.1", "fio-2.20")
-    with pytest.raises(ToolOutputError, match=r"fio-2.20 .*needs fio 3"):
-        read(
-            FIO,
-            FIO.parse_parameters({"rw": "randwrite", "size": "1m"}),
-            output(text.replace("lat_ns", "lat")),
-        )
 
 
 def test_the_run_time_goes_by_a_clock_that_runs_while_others_have_their_turns() -> None:

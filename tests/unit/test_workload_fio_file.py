@@ -14,7 +14,7 @@ from tests import fio_jobs
 from fslab.errors import StudyError, ToolFailedError
 from fslab.study.load import load_text
 from fslab.validity.facts import Depth, Rate
-from fslab.workloads import REGISTRY, Job, ToolOutput, _fio_phases
+from fslab.workloads import REGISTRY, Job, ToolOutput, _fio_one_job
 from fslab.workloads._fio_file_reading import read_jobs
 from fslab.workloads._fio_output import jobs_of
 
@@ -124,7 +124,7 @@ def test_name_in_a_section_names_the_job_and_not_its_files() -> None:
     parameters = parsed(text)
     assert [job.label for job in parameters.jobs] == ["4kib_fill_1_5", "age"]
     assert FIO.headline(parameters) == ("4kib_fill_1_5_write_bandwidth", "age_read_bandwidth")
-    assert [job.start.after for job in parameters.jobs] == [None, "4KiB fill 1.5"]
+    assert [job.after for job in parameters.jobs] == [None, "4KiB fill 1.5"]
     assert FIO.notices(parameters) == ("x.fio: left out: name",)
     assert "[a]\nnew_group\nsize=1m\nname=4KiB fill 1.5\n" in FIO.commands(parameters, JOB).inputs["jobs.fio"]
     assert FIO.space_bytes(parsed("[global]\nsize=1m\n[a]\nname=x\n[b]\nname=x\n")) == 2 << 20
@@ -319,8 +319,8 @@ def test_a_delayed_job_holds_no_other_and_no_wall_waits_for_it(
     """Seen with fio 3.33: the first two jobs of the first case end after 6 s, not after 9 s."""
     text = f"[global]\nsize=1m\nrw=write\n[a]\n{first}\n[b]\n{second}\n[c]\nstartdelay=1\n"
     jobs = [report(write=(MIB, int(1000 * (end - begin)))) for begin, end in spans]
-    assert _fio_phases.spans([job.start for job in parsed(text).jobs], [4, 3, 5]) == spans
-    assert reading(text, *jobs).measured_s == _fio_phases.covered_s(spans)
+    assert _fio_one_job.spans(parsed(text).jobs, [4, 3, 5]) == spans
+    assert reading(text, *jobs).measured_s == _fio_one_job.covered_s(spans)
 
 
 def test_jobs_with_different_ramp_times_are_measured_at_different_times_and_have_no_sum() -> None:

@@ -13,10 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import isfinite
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 
 from pydantic import ValidationError
-from pydantic_core import PydanticCustomError
 
 from fslab.applications import REGISTRY as APPLICATIONS
 from fslab.applications import Application
@@ -28,21 +27,26 @@ from fslab.scaling import Changes
 from fslab.system.tool_messages import one_line, reports_full_disk
 from fslab.system.tools import Tool
 from fslab.trial_record import Metric
-from fslab.workloads._parameters import MOST_AT_ONCE as MOST_AT_ONCE
-from fslab.workloads._parameters import SECTOR_BYTES as SECTOR_BYTES
-from fslab.workloads._parameters import Parameters as Parameters
-from fslab.workloads._parameters import Text as Text
-from fslab.workloads._parameters import check_sectors as check_sectors
-from fslab.workloads._parameters import flags as flags
-from fslab.workloads._parameters import text_key as text_key
-from fslab.workloads._run import Check as Check
-from fslab.workloads._run import Commands as Commands
-from fslab.workloads._run import Job as Job
-from fslab.workloads._run import Reading as Reading
-from fslab.workloads._run import RunsAs as RunsAs
-from fslab.workloads._run import ToolOutput as ToolOutput
-from fslab.workloads._traits import Switchable as Switchable
-from fslab.workloads._traits import Traits as Traits
+from fslab.workloads._contract import MOST_AT_ONCE as MOST_AT_ONCE
+from fslab.workloads._contract import SECTOR_BYTES as SECTOR_BYTES
+from fslab.workloads._contract import Check as Check
+from fslab.workloads._contract import Commands as Commands
+from fslab.workloads._contract import Job as Job
+from fslab.workloads._contract import Parameters as Parameters
+from fslab.workloads._contract import Reading as Reading
+from fslab.workloads._contract import RunsAs as RunsAs
+from fslab.workloads._contract import Switchable as Switchable
+from fslab.workloads._contract import Text as Text
+from fslab.workloads._contract import ToolOutput as ToolOutput
+from fslab.workloads._contract import Traits as Traits
+from fslab.workloads._contract import check_sectors as check_sectors
+from fslab.workloads._contract import flags as flags
+from fslab.workloads._contract import long_options as long_options
+from fslab.workloads._contract import mistake as mistake
+from fslab.workloads._contract import other_output as other_output
+from fslab.workloads._contract import text_key as text_key
+from fslab.workloads._contract import total as total
+from fslab.workloads._contract import why_of as why_of
 
 log = logging.getLogger("fslab.outcome")
 
@@ -50,6 +54,8 @@ log = logging.getLogger("fslab.outcome")
 # Raised when parts of a document are not of the documented type.
 NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 P = TypeVar("P", bound=Parameters)
+R = TypeVar("R")
+Given = ParamSpec("Given")
 DISK_BYTES_PER_S = 200e6  # of a disk whose speed is not known, for the estimate of a plan
 
 
@@ -72,6 +78,11 @@ class Workload(ABC, Generic[P]):
     @abstractmethod
     def headline(self, parameters: P) -> tuple[str, ...]:
         """Return the names of the metrics that a table shows, usually one to three, the most important first."""
+
+    def headline_first(self, parameters: P, metrics: Iterable[Metric]) -> tuple[Metric, ...]:
+        """Return metrics in the order of ``metrics``."""
+        names = self.headline(parameters)
+        return tuple(sorted(metrics, key=lambda metric: metric.name not in names))
 
     @abstractmethod
     def commands(self, parameters: P, job: Job) -> Commands:
@@ -203,11 +214,21 @@ class Workload(ABC, Generic[P]):
             for amount in (self.space_bytes, self.memory_bytes, self.expected_s):
                 amount(found)
         except (ValueError, ArithmeticError) as error:
-            told = PydanticCustomError("value_error", "{error}", {"error": str(error)})
-            raise ValidationError.from_exception_data(
-                self.name, [{"type": told, "input": dict(raw)}]
-            ) from error
+            wrong = mistake((), dict(raw), str(error))
+            raise ValidationError.from_exception_data(self.name, [wrong]) from error
         return found
+
+
+def _bound(
+    method: Callable[Concatenate[Any, Any, Given], R],
+) -> Callable[Concatenate["ParsedWorkload[Any]", Given], R]:
+    """Return a method of a workload for a ``ParsedWorkload``, which has the parameters."""
+
+    def call(self: "ParsedWorkload[Any]", /, *args: Given.args, **more: Given.kwargs) -> R:
+        found: R = getattr(self.tool, method.__name__)(self.parameters, *args, **more)
+        return found
+
+    return call
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,27 +238,44 @@ class ParsedWorkload(Generic[P]):
     tool: Workload[P]
     parameters: P
 
-    def metrics(self) -> tuple[Metric, ...]:
-        return self._metrics
+    # Cached: evaluating claims and comparing campaigns call these two thousands of times.
 
     @cached_property
     def _metrics(self) -> tuple[Metric, ...]:
-        # Cached: evaluating claims calls this thousands of times.
         return self.tool.metrics(self.parameters)
 
-    def headline(self) -> tuple[str, ...]:
-        return self.tool.headline(self.parameters)
+    @cached_property
+    def _traits(self) -> Traits:
+        return self.tool.traits(self.parameters)
 
-    def commands(self, job: Job) -> Commands:
-        return self.tool.commands(self.parameters, job)
+    def metrics(self) -> tuple[Metric, ...]:
+        return self._metrics
+
+    def traits(self) -> Traits:
+        return self._traits
+
+    headline = _bound(Workload.headline)
+    commands = _bound(Workload.commands)
+    runs_as = _bound(Workload.runs_as)
+    notices = _bound(Workload.notices)
+    checks = _bound(Workload.checks)
+    place_of = _bound(Workload.place_of)
+    unscaled = _bound(Workload.unscaled)
+    tools = _bound(Workload.tools_of)
+    why_whole = _bound(Workload.why_whole)
+    needs = _bound(Workload.needs)
+    why_files = _bound(Workload.why_files)
+    space_bytes = _bound(Workload.space_bytes)
+    written_bytes = _bound(Workload.written_bytes)
+    memory_bytes = _bound(Workload.memory_bytes)
+    expected_s = _bound(Workload.expected_s)
+    moved_bytes = _bound(Workload.moved_bytes)
+    waits = _bound(Workload.waits)
 
     def own_commands(self, job: Job) -> tuple[tuple[str, ...], ...]:
         """Return the study's own command lines, as root would type them."""
         shown = self.runs_as().shown
         return tuple(shown(argv) for argv in self.tool.own_commands(self.parameters, job))
-
-    def runs_as(self) -> RunsAs:
-        return self.tool.runs_as(self.parameters)
 
     def read(self, output: ToolOutput) -> Reading:
         """Parse the tool's output. ToolOutputError if that fails, or if a figure is infinite or no number;
@@ -258,56 +296,6 @@ class ParsedWorkload(Generic[P]):
         if strange:
             raise ToolOutputError(f"{self.tool.name} reported no finite number: {', '.join(strange)}")
         return found
-
-    def notices(self) -> tuple[str, ...]:
-        return self.tool.notices(self.parameters)
-
-    def checks(self, job: Job) -> tuple[Check, ...]:
-        return self.tool.checks(self.parameters, job)
-
-    def place_of(self, told: str) -> str | None:
-        return self.tool.place_of(self.parameters, told)
-
-    def unscaled(self) -> tuple[str, ...]:
-        return self.tool.unscaled(self.parameters)
-
-    def tools(self) -> tuple[Tool, ...]:
-        return self.tool.tools_of(self.parameters)
-
-    def traits(self) -> Traits:
-        return self._traits
-
-    @cached_property
-    def _traits(self) -> Traits:
-        # Cached like metrics: comparing campaigns, too.
-        return self.tool.traits(self.parameters)
-
-    def why_whole(self) -> str | None:
-        return self.tool.why_whole(self.parameters)
-
-    def needs(self) -> Needs:
-        return self.tool.needs(self.parameters)
-
-    def why_files(self) -> str | None:
-        return self.tool.why_files(self.parameters)
-
-    def space_bytes(self) -> int:
-        return self.tool.space_bytes(self.parameters)
-
-    def written_bytes(self) -> int:
-        return self.tool.written_bytes(self.parameters)
-
-    def memory_bytes(self) -> int:
-        return self.tool.memory_bytes(self.parameters)
-
-    def expected_s(self) -> float:
-        return self.tool.expected_s(self.parameters)
-
-    def moved_bytes(self) -> float:
-        return self.tool.moved_bytes(self.parameters)
-
-    def waits(self) -> float:
-        return self.tool.waits(self.parameters)
 
 
 def _of_application(application: Application) -> type[Workload[Any]]:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pydantic import create_model
@@ -12,7 +12,7 @@ from fslab.applications import AnyLoad, Application, Load, StepLoad
 from fslab.filesystem_abilities import Needs
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
-from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits, Workload
+from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits, Workload, total
 
 DIRECTORY = "application"
 _PROCESS = (sys.executable, "-P", "-B", "-m", "fslab.applications._process")
@@ -145,8 +145,8 @@ class StepTool(ApplicationTool):
         rates = {f"{name}_rate": amounts[name]["files"] / took for name, took in seconds.items()}
         return Reading(
             metrics=times | rates,
-            read_bytes=_sum(each["read_bytes"] for each in amounts.values()),
-            written_bytes=_sum(each["written_bytes"] for each in amounts.values()),
+            read_bytes=total(each["read_bytes"] for each in amounts.values()),
+            written_bytes=total(each["written_bytes"] for each in amounts.values()),
             measured_s=sum(seconds.values()),
             parts_s=seconds,
             part_windows=windows,
@@ -159,11 +159,6 @@ class StepTool(ApplicationTool):
 def _wrong(document: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     problem = document["problem"]
     return {} if problem is None else {"check": (str(problem), "no problem")}
-
-
-def _sum(amounts: Iterable[int | None]) -> int | None:
-    known = list(amounts)
-    return None if None in known else sum(each or 0 for each in known)
 
 
 def tool_of(application: Application) -> type[Workload[Any]]:

@@ -1,7 +1,8 @@
 """The parameters of the workload ``command``: command lines, the metrics that are read from their output, the user and
-the resource limits that they run with. Pure."""
+the resource limits that they run with. Command lines are split by a shell's rules, but not run by a shell. Pure."""
 
 import re
+import shlex
 from functools import lru_cache
 from math import inf
 from typing import Any, ClassVar, Self
@@ -13,8 +14,9 @@ from fslab.errors import nearest
 from fslab.trial_record import Metric
 from fslab.units import Direction, Size, SomeTime, Unit
 from fslab.workloads import Parameters
-from fslab.workloads._command_lines import split
 
+# Up to the end of a line that is not quoted. Possessive: what was read is not read again in another way.
+_COMMAND = re.compile(r"""(?:[^\\'"\n]|\\.|'[^']*+'|"(?:[^"\\]|\\.)*+")++""", re.DOTALL)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _METRIC_KEYS = frozenset({"pattern", "unit", "better", "factor"})
 _LONGEST_PATTERN = 1000  # one of 65,536 characters can take minutes to compile
@@ -207,3 +209,24 @@ def _check_limit(parts: list[str], value: object) -> None:
         raise ValueError(f"unknown limit '{name}': {nearest(name, _LIMITS)}")
     if not _LIMIT.fullmatch(str(value)):
         raise ValueError(f"limits.{name} is '{as_written(value)}', not a number, 'unlimited' or SOFT:HARD")
+
+
+def split(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return the commands of a text, one per line. A quoted string may span lines.
+
+    ValueError: a quote is not closed, or the name of the program is empty.
+    """
+    if _COMMAND.sub("", text).strip("\n"):
+        raise ValueError("a quote is not closed")
+    found = [words for each in _COMMAND.findall(text) if (words := tuple(shlex.split(each)))]
+    for command in found:
+        if not command[0]:
+            raise ValueError("a command needs the name of a program")
+    return tuple(found)
+
+
+def filled(words: tuple[str, ...], values: dict[str, str]) -> tuple[str, ...]:
+    """Return the words with each placeholder replaced, also inside a word. Other braces are not changed."""
+    for name, value in values.items():
+        words = tuple(word.replace(name, value) for word in words)
+    return words

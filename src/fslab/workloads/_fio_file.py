@@ -13,25 +13,35 @@ from fslab.system.tools import Tool
 from fslab.trial_record import Metric
 from fslab.units import Unit
 from fslab.validity.facts import Depth
-from fslab.workloads import (
-    Check,
-    Commands,
-    Job,
-    Reading,
-    ToolOutput,
-    Traits,
-    Workload,
-    _fio_amounts,
-    _fio_phases,
-    _fio_rates,
-    _fio_time,
-)
+from fslab.workloads import Check, Commands, Job, Reading, ToolOutput, Traits, Workload, _fio_amounts
 from fslab.workloads._fio_file_parameters import FioFileParameters
-from fslab.workloads._fio_job import CHECK, FIO, PACED, REPORT
-from fslab.workloads._fio_one_job import OneJob
-from fslab.workloads._fio_options import SYNC_ENGINES, repeats_data
-from fslab.workloads._fio_output import declared, depth, figures, jobs_of, latencies
-from fslab.workloads._fio_places import FileSet, all_files
+from fslab.workloads._fio_one_job import (
+    OneJob,
+    all_files,
+    covered_s,
+    phases,
+    reported_spans,
+    spans,
+    together_s,
+)
+from fslab.workloads._fio_options import PACED, SYNC_ENGINES, repeats_data
+from fslab.workloads._fio_output import (
+    REPORT,
+    declared,
+    depth,
+    figures,
+    jobs_of,
+    latencies,
+    log_options,
+    logs_of,
+    rates,
+)
+
+# Where it finds a file fio-dump-status, it writes figures so far, as if they were its report (fio, helper_thread.c).
+FIO = Tool(program="fio", package="fio", own_temporary=True)
+# fio (since 3.8) then reads its jobs, sets them up, and ends before it touches a file ("don't start any I/O").
+# With --parse-only it would end before it compares options with each other and looks for the I/O engine.
+CHECK = ("fio", "--merge-blktrace-only")
 
 JOBS = "jobs.fio"
 LAYOUT = "layout.fio"
@@ -71,8 +81,7 @@ class FioFile(Workload[FioFileParameters]):
             found.append(
                 Metric(name=f"{group.label}_{group.direction}_bandwidth", unit=Unit.BYTES_PER_SECOND)
             )
-        first = self.headline(parameters)
-        return tuple(sorted(found, key=lambda metric: metric.name not in first))
+        return self.headline_first(parameters, found)
 
     def headline(self, parameters: FioFileParameters) -> tuple[str, ...]:
         """Return IOPS of random jobs, bandwidth of others: the sum of jobs that run together, else each job's own."""
@@ -94,7 +103,7 @@ class FioFile(Workload[FioFileParameters]):
         return Commands(
             prepare=(("fio", str(job.scratch / LAYOUT)),),
             run=("fio", *report, str(job.scratch / JOBS)),
-            outputs=(REPORT, *_fio_rates.logs_of(parameters.jobs)),
+            outputs=(REPORT, *logs_of(parameters.jobs)),
             inputs={
                 JOBS: _text(parameters, job, logs=job.scratch),
                 LAYOUT: _text(parameters, job, "create_only=1"),
@@ -103,7 +112,7 @@ class FioFile(Workload[FioFileParameters]):
 
     def checks(self, parameters: FioFileParameters, job: Job) -> tuple[Check, ...]:
         """Return the check of the job file. fio forgets each job that it only checks, and would not find the one that
-        another waits for: these names are checked before (``_fio_option_conflicts``)."""
+        another waits for: these names are checked before (``_fio_refused_options``)."""
         text = re.sub(r"(?m)^wait_for=.*\n", "", _text(parameters, job))
         return (Check(argv=(*CHECK, JOBS), file=JOBS, text=text),)
 
@@ -116,7 +125,7 @@ class FioFile(Workload[FioFileParameters]):
             raise ToolOutputError(
                 f"fio reports {len(reports)} jobs, but the job file has {len(jobs)}", where=REPORT
             )
-        return replace(_reading(jobs, reports), rates=_fio_rates.rates(jobs, output.files))
+        return replace(reading_of(jobs, reports), rates=rates(jobs, output.files))
 
     def needs(self, parameters: FioFileParameters) -> Needs:
         """Return the need for direct I/O in the directions in use."""
@@ -131,8 +140,8 @@ class FioFile(Workload[FioFileParameters]):
             direct=all(job.direct for job in jobs),
             request_bytes=tuple(sorted({size for job in jobs for size in job.request_bytes})),
             parallel=_parallel(jobs),
-            working_set_bytes=_files(jobs).bytes,
-            files=_files(jobs).count,
+            working_set_bytes=all_files(jobs).bytes,
+            files=all_files(jobs).count,
         )
 
     def why_whole(self, parameters: FioFileParameters) -> str:  # noqa: ARG002
@@ -163,7 +172,7 @@ class FioFile(Workload[FioFileParameters]):
 
     def space_bytes(self, parameters: FioFileParameters) -> int:
         """Return the size of the files of all jobs. A file that several jobs share counts once."""
-        return _files(parameters.jobs).bytes
+        return all_files(parameters.jobs).bytes
 
     def memory_bytes(self, parameters: FioFileParameters) -> int:
         """Return the memory of all jobs. fio allocates that of later jobs while earlier ones run."""
@@ -173,9 +182,9 @@ class FioFile(Workload[FioFileParameters]):
         """Return the duration of the layout, plus the time until the last job has ended."""
         jobs = parameters.jobs
         read = [job for job in jobs if "read" in job.directions]
-        durations_s = [job.work_s(_GUESSED_BYTES_PER_S) - job.start.ramp_s for job in jobs]
-        spans = _fio_phases.spans([job.start for job in jobs], durations_s)
-        return _STARTUP_S + _files(read).bytes / _GUESSED_BYTES_PER_S + max(end for _, end in spans)
+        durations_s = [job.work_s(_GUESSED_BYTES_PER_S) - job.ramp_s for job in jobs]
+        last_s = max(end for _, end in spans(jobs, durations_s))
+        return _STARTUP_S + all_files(read).bytes / _GUESSED_BYTES_PER_S + last_s
 
 
 def _named(job: OneJob, name: str) -> str:
@@ -184,10 +193,10 @@ def _named(job: OneJob, name: str) -> str:
 
 def _sums(jobs: Sequence[OneJob]) -> list[JobsTogether]:
     """Return the groups of two or more jobs that run together in one direction, in the order of their phases."""
-    phases = _fio_phases.phases([job.start for job in jobs])
+    numbers = phases(jobs)
     found = []
     for direction in ("read", "write"):
-        of = {place: phases[place] for place, job in enumerate(jobs) if direction in job.directions}
+        of = {place: numbers[place] for place, job in enumerate(jobs) if direction in job.directions}
         for phase in dict.fromkeys(of.values()):
             places = tuple(place for place, each in of.items() if each == phase)
             label = "total" if len(places) == len(of) else f"phase_{phase}"
@@ -195,15 +204,11 @@ def _sums(jobs: Sequence[OneJob]) -> list[JobsTogether]:
     return [group for group in found if len(group.places) > 1]
 
 
-def _files(jobs: Sequence[OneJob]) -> FileSet:
-    return all_files((job.section, job.options) for job in jobs)
-
-
 def _parallel(jobs: Sequence[OneJob]) -> int:
     """Return the largest number of processes between two barriers (``stonewall``)."""
     found = [0]
     for job in jobs:
-        if job.start.walled:
+        if job.walled:
             found.append(0)
         found[-1] += job.number("numjobs", 1)
     return max(found)
@@ -216,12 +221,13 @@ def _text(parameters: FioFileParameters, job: Job, *more: str, logs: Path | None
     lines = ["[global]", f"directory={directory}", "randrepeat=0", f"randseed={job.seed % (1 << 32)}"]
     lines += ["group_reporting=1", *(() if job.cold else ("invalidate=0",)), *more]
     for each in parameters.jobs:
-        log = _fio_rates.log_options(each, logs) if logs else {}
+        log = log_options(each, logs) if logs else {}
         lines += [*each.lines, *(f"{name}={value}" for name, value in log.items())]
     return "\n".join(lines) + "\n"
 
 
-def _reading(jobs: Sequence[OneJob], reports: Reports) -> Reading:
+def reading_of(jobs: Sequence[OneJob], reports: Reports) -> Reading:
+    """Return what fio reports of its jobs, together and each with its name."""
     metrics: dict[str, float | None] = {}
     percentiles: dict[str, Mapping[float, float]] = {}
     for job, report in zip(jobs, reports, strict=True):
@@ -229,21 +235,23 @@ def _reading(jobs: Sequence[OneJob], reports: Reports) -> Reading:
         percentiles |= {_named(job, name): each for name, each in latencies(report).items()}
     for group in _sums(jobs):
         metrics |= _sum(group, jobs, reports)
-    spans = _spans(jobs, reports, ("read", "write"))
+    measured = reported_spans(jobs, reports, ("read", "write"))
     limits_s = [job.runtime_s for job in jobs if job.timed and job.runtime_s and not job.ends_early]
-    asked = _fio_phases.spans([job.start for job in jobs], limits_s) if len(limits_s) == len(jobs) else None
-    whole = not any(_fio_time.unreported(job.options) for job in jobs)
+    asked = spans(jobs, limits_s) if len(limits_s) == len(jobs) else None
+    whole = not any(job.unreported for job in jobs)
     writing = [job for job in jobs if "write" in job.directions]
     return Reading(
         metrics=metrics,
         latencies=percentiles,
         read_bytes=sum(int(report["read"]["io_bytes"]) for report in reports) if whole else None,
         written_bytes=sum(int(report["write"]["io_bytes"]) for report in reports) if whole else None,
-        measured_s=_fio_phases.covered_s(spans),
-        asked_s=_fio_phases.covered_s(asked) if asked else None,
-        parts_s={job.label: end - begin for job, (begin, end) in zip(jobs, spans, strict=True) if job.label},
+        measured_s=covered_s(measured),
+        asked_s=covered_s(asked) if asked else None,
+        parts_s={
+            job.label: end - begin for job, (begin, end) in zip(jobs, measured, strict=True) if job.label
+        },
         direct=all(job.direct for job in jobs),
-        working_set_bytes=_files(jobs).bytes,
+        working_set_bytes=all_files(jobs).bytes,
         flushed=all(job.flushed for job in writing) if writing else None,
         zeros=any(job.zeros for job in jobs),
         repeats=any(repeats_data(job.options) for job in writing),
@@ -278,16 +286,10 @@ def _depth(jobs: Sequence[OneJob], reports: Reports) -> Depth | None:
     return min(filter(None, found), key=lambda each: each.at_most / each.asked, default=None)
 
 
-def _spans(jobs: Sequence[OneJob], reports: Reports, directions: Sequence[str]) -> list[tuple[float, float]]:
-    """Return start and end of each job in seconds, by the run times of these directions."""
-    durations = [max(float(report[name]["runtime"]) for name in directions) / 1000 for report in reports]
-    return _fio_phases.reported_spans([job.start for job in jobs], reports, durations)
-
-
 def _sum(group: JobsTogether, jobs: Sequence[OneJob], reports: Reports) -> dict[str, float | None]:
     """Return what the jobs transferred, by the time from the first start to the last end in this direction."""
-    spans = _spans(jobs, reports, (group.direction,))
-    seconds = _fio_phases.together_s([spans[place] for place in group.places])
+    measured = reported_spans(jobs, reports, (group.direction,))
+    seconds = together_s([measured[place] for place in group.places])
     found = {}
     for name, key in (("iops", "total_ios"), ("bandwidth", "io_bytes")):
         count = sum(int(reports[place][group.direction][key]) for place in group.places)

@@ -5,6 +5,7 @@ fio gets a new file that is made from the result, so that fslab and fio cannot r
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import chain, count
 from typing import ClassVar, Self
@@ -12,13 +13,12 @@ from typing import ClassVar, Self
 from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 
 from fslab.cell import Scalar
-from fslab.workloads import Parameters
+from fslab.workloads import Parameters, mistake
 from fslab.workloads._fio_amounts import scaled
 from fslab.workloads._fio_file_reading import MOST_JOBS, JobFile, read_jobs, refusal
 from fslab.workloads._fio_one_job import OneJob
-from fslab.workloads._fio_option_conflicts import EXIT_WHAT, EXITALL, GROUP, JobSection
-from fslab.workloads._fio_options import LEFT_OUT
-from fslab.workloads._fio_parameters import VARIABLES, mistake
+from fslab.workloads._fio_options import EXIT_WHAT, EXITALL, GROUP, LEFT_OUT
+from fslab.workloads._fio_parameters import VARIABLES
 from fslab.workloads._fio_refused_options import spelled
 
 # fio reads a job file in pieces of 4,096 bytes, or 8,192 (OPT_LEN_MAX): what follows in a line is further lines to it.
@@ -72,9 +72,9 @@ class FioFileParameters(Parameters):
             for key, value in extra.items()
             if not key.startswith(VARIABLES) and (why := _refusal_beside(key, spelled(value)))
         }
-        mistakes = [mistake(key, extra[key], why) for key, why in wrong.items()]
+        mistakes = [mistake((key,), extra[key], why) for key, why in wrong.items()]
         refused = checked.read.refused or [why for job in checked.jobs for why in _too_long(job)]
-        mistakes += [mistake("file", checked.file, why) for why in refused]
+        mistakes += [mistake(("file",), checked.file, why) for why in refused]
         if mistakes:
             raise ValidationError.from_exception_data(cls.__name__, mistakes)
         return checked
@@ -100,7 +100,7 @@ def _too_long(job: OneJob) -> Iterator[str]:
             yield f"job '{job.name[:40]}': {what}, or fio reads its end as other options"
 
 
-def _labelled(sections: list[JobSection], scale: float, given: Mapping[str, str]) -> Iterator[OneJob]:
+def _labelled(sections: list[OneJob], scale: float, given: Mapping[str, str]) -> Iterator[OneJob]:
     exits = any(EXITALL in {**section.options, **given} for section in sections)  # whatever its value, to fio
     used = {"total", *(f"phase_{number}" for number in range(1, MOST_JOBS + 1))}
     for index, section in enumerate(sections):
@@ -109,16 +109,9 @@ def _labelled(sections: list[JobSection], scale: float, given: Mapping[str, str]
         label = next(each for each in chain((label,), numbered) if each not in used)
         used.add(label)
         changed = {} if scale == 1 else {k: str(v.value) for k, v in scaled(section.options, scale).items()}
-        yield OneJob(
-            section=section.section,
-            label=label if len(sections) > 1 else "",
-            options={
-                **section.options,
-                **changed,
-                **given,
-                **(_exit({**section.options, **given}) if exits else {}),
-            },
-        )
+        options = {**section.options, **changed, **given}
+        options |= _exit(options) if exits else {}
+        yield replace(section, label=label if len(sections) > 1 else "", options=options)
 
 
 def _exit(options: Mapping[str, str | None]) -> dict[str, str | None]:

@@ -1,36 +1,43 @@
 """Reads the text of a job file of fio: its sections, and everything in it that cannot run, each with its line. Pure.
 
-Files that it includes are pasted into the text when the study is loaded (``_fio_includes``). ``_fio_option_conflicts``
-says what does not fit together.
+Files that it includes are pasted into the text when the study is loaded, between two comments that keep their names and
+lines: the text is stored with the study.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from posixpath import normpath
 
+from fslab.errors import FslabError
 from fslab.units import parse_duration, parse_size
-from fslab.workloads._fio_includes import BEGIN, INCLUDE, placed_lines
-from fslab.workloads._fio_option_conflicts import (
-    DIRECTORY,
-    EXIT_WHAT,
-    NAME,
-    JobSection,
-    Options,
-    of_directories,
-    of_exits,
-    refusals_of,
-)
+from fslab.workloads._fio_one_job import OneJob
 from fslab.workloads._fio_options import (
     ALIASES,
     ASYNC_ENGINES,
+    DIRECTORY,
+    EXIT_WHAT,
     FILLS,
     LEFT_OUT,
     MODE,
+    NAME,
     ORDER,
     SYNC_ENGINES,
 )
-from fslab.workloads._fio_refused_options import COUNTS, cut_off, objection
+from fslab.workloads._fio_refused_options import (
+    COUNTS,
+    conflicts,
+    cut_off,
+    objection,
+    of_directories,
+    of_exits,
+)
+
+_MOST_NESTED = 10
+_MOST_CHARACTERS = 1 << 20
+_BEGIN, _END = ";; fslab: from ", ";; fslab: end"
+_INCLUDE = re.compile(r"\s*include[ \t]+(\S(?:.*\S)?)\s*")
 
 MOST_JOBS = 32
 MOST_REFUSED = 500  # lines: to look for what was meant takes a part of a millisecond for each
@@ -41,6 +48,7 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 _DECIMAL_SIZE = re.compile(r"(?<![\w.])(\d+)([kmgtp])ib(?!\w)", re.IGNORECASE)
 # The longest name of a file has 255 bytes: fio adds the numbers of a process and of a file to the job's name.
 _LONGEST_NAME_BYTES = 240
+_SIZES = frozenset({"size", "filesize"})
 _AMOUNTS = frozenset(
     {
         "size", "io_size", "filesize", "bs", "bsrange", "bssplit", "offset", "offset_increment", "rate", "runtime",
@@ -53,6 +61,53 @@ _FILE_NAMES = frozenset({"filename", "filename_format"})
 _FREE_TEXT = _FILE_NAMES | {"description", "wait_for", NAME}
 _VALUED = _AMOUNTS | _FREE_TEXT | COUNTS | {"rw", "ioengine", "verify"}
 _GLOBAL = "global"
+Options = dict[str, str | None]
+
+
+def with_includes(name: str, text: str, read: Callable[[str], str], _nested: int = 0) -> str:
+    """Return the text with the files that it includes in their places. ``read`` returns the text of a file by its path
+    from the directory of the job file. Raises FslabError, with file and line, for a file that cannot be included."""
+    lines: list[str] = []
+    characters = 0
+    for at, line in enumerate(text.split("\n"), start=1):
+        found = _INCLUDE.fullmatch(re.split("[;#]", line, maxsplit=1)[0])
+        new = [line] if found is None else _included(f"{name}:{at}", name, found[1], read, _nested)
+        lines += new
+        characters += sum(len(each) + 1 for each in new)
+        if characters > _MOST_CHARACTERS:
+            raise FslabError(f"{name}: with the files that it includes, it is longer than 1 MiB")
+    return "\n".join(lines)
+
+
+def _included(place: str, name: str, written: str, read: Callable[[str], str], nested: int) -> list[str]:
+    if nested == _MOST_NESTED:
+        raise FslabError(f"{place}: includes are nested more than {_MOST_NESTED} deep")
+    path = str(PurePosixPath(name).parent / written)
+    try:
+        inner = read(path)
+    except FslabError as error:
+        what = f"include {written}: {error.what}; put the file there, or paste its lines"
+        raise FslabError(f"{place}: {what}") from error
+    return [f"{_BEGIN}{path}", with_includes(path, inner, read, nested + 1), _END]
+
+
+def placed_lines(name: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield each line, without comments, with its place. A marker of an included file has no place."""
+    within = [(name, 0)]
+    for line in text.split("\n"):
+        if line.startswith(_BEGIN):
+            within.append((line.removeprefix(_BEGIN), 0))
+            yield "", _BEGIN
+            continue
+        if line == _END and len(within) > 1:
+            within.pop()
+            within[-1] = (within[-1][0], within[-1][1] + 1)
+            yield "", _END
+            continue
+        file, at = within[-1] = (within[-1][0], within[-1][1] + 1)
+        kept = re.split("[;#]", line, maxsplit=1)[0].strip(" \t\r")
+        if kept:
+            yield f"{file}:{at}", kept
 
 
 @dataclass(kw_only=True, slots=True)
@@ -65,7 +120,7 @@ class JobFile:
     options, as fio gets them.
     """
 
-    sections: list[JobSection] = field(default_factory=list)
+    sections: list[OneJob] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     left_out: dict[str, None] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
@@ -97,11 +152,8 @@ def read_jobs(name: str, text: str, *, given: frozenset[str], variables: Mapping
             f"{name}: has {len(found.sections)} jobs, at most {MOST_JOBS} are possible: split it"
         )
         return found
-    found.refused += [
-        why
-        for index, section in enumerate(found.sections)
-        for why in refusals_of(section, found.sections[:index], given)
-    ]
+    for index, job in enumerate(found.sections):
+        found.refused += (f"{job.place}: {why}" for why in _refused(job, found.sections[:index], given))
     found.refused += of_directories(found.sections, given)
     if "new_group" in found.left_out and EXIT_WHAT not in given:
         found.refused += of_exits(found.sections)
@@ -109,6 +161,18 @@ def read_jobs(name: str, text: str, *, given: frozenset[str], variables: Mapping
         section.options.pop(DIRECTORY, None)
     found.refused.sort(key=_by_line)
     return found
+
+
+def _refused(job: OneJob, before: Sequence[OneJob], given: frozenset[str]) -> Iterator[str]:
+    """Yield what cannot run in a job. ``before``: the jobs before it. ``given``: the options beside the file."""
+    # To fio, 0 is the size that a file has.
+    if not _SIZES & given and not any((job.options.get(key) or "").strip("0") for key in _SIZES):
+        yield f"job '{job.name}' has no size: give 'size' beside 'file' in the study, such as 1g"
+    for key, deciding, why in conflicts(job, before):
+        remark = " (to fio, 4KiB is 4000 bytes)" if key == "bs" else ""
+        remedy = f"; or give '{key}' beside 'file'" if deciding else ""
+        if given.isdisjoint(deciding):
+            yield f"job '{job.name}': {key}: {why}{remark}{remedy}"
 
 
 def _by_line(refused: str) -> tuple[str, int]:
@@ -130,7 +194,7 @@ class _Reader:
         """Read one line."""
         if not place:
             # After an included file, fio goes on in the section that was open before it.
-            if line == BEGIN:
+            if line == _BEGIN:
                 self.outer.append(self.options)
             else:
                 self.options = self.outer.pop()
@@ -152,13 +216,12 @@ class _Reader:
         if why := _no_job_name(name, line):
             self._refuse(place, why)
         elif name != _GLOBAL:
-            common = dict(self.common)
             self.found.sections.append(
-                JobSection(section=name, place=place, options=self.options, common=common)
+                OneJob(section=name, place=place, options=self.options, common=dict(self.common))
             )
 
     def _option(self, place: str, line: str, options: Options) -> None:
-        if INCLUDE.fullmatch(line):
+        if _INCLUDE.fullmatch(line):
             self._refuse(place, f"'{line}': the text of this file is missing: paste its lines")
             return
         key, equals, value = (part.strip(" \t") for part in line.partition("="))

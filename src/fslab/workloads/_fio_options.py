@@ -7,6 +7,9 @@ The names are those of ``fio --cmdhelp=all`` and ``fio --enghelp`` of 3.33, and 
 import re
 from collections.abc import Mapping
 
+NAME, DIRECTORY = "name", "directory"
+EXITALL, EXIT_WHAT, GROUP = "exitall", "exit_what", "group"
+
 KNOWN = frozenset(
     """
     allow_file_create atomic ba bs bs_is_seq_rand bs_unaligned bssplit bsrange buffer_compress_chunk
@@ -134,6 +137,10 @@ CONTENT = frozenset(
 
 _SAYS_CONTENT = CONTENT - {"zero_buffers", "scramble_buffers"} | {"verify"}
 
+# What limits how many requests there are at once: fio(1), "I/O rate" and "I/O latency". The queue depth is then what
+# fits into it.
+PACED = frozenset({"thinktime", "rate", "rate_iops", "latency_target", "flow"})
+
 # What orders the jobs of a file: it has no meaning for a single job.
 ORDER = frozenset({"stonewall", "wait_for"})
 
@@ -184,12 +191,6 @@ def directions(mode: str, options: Mapping[str, str | None]) -> tuple[str, ...]:
     """Return ``read``, ``write`` or both: what a mode does with these options."""
     reads = read_share(mode, options)
     return ("read",) * (reads > 0) + ("write",) * (reads < 1)
-
-
-def only_verifies(options: Mapping[str, str | None], used: tuple[str, ...]) -> bool:
-    """Return whether a job with these ``directions`` checks blocks that another one has to write before."""
-    checks = options.get("verify", options.get("verify_pattern")) not in {None, "0", "null"}
-    return checks and ("write" not in used or options.get("verify_only", "0") != "0")
 
 
 def writes_through(sync: str | None, engine: str | None) -> bool:

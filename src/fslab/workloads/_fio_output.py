@@ -1,11 +1,14 @@
-"""Parses fio's JSON document (HOWTO, "JSON output"): latencies in ns, bandwidth in B/s, run times in ms.
+"""Parses what fio writes (HOWTO, "JSON output", "Log File Formats"): its document, and its logs of bandwidth over time.
 
-Pure functions. A value that fio does not report is None. A failed job that fio reports raises an error.
+Latencies are in ns, bandwidth in B/s, run times in ms. A value that fio does not report is None. A failed job that fio
+reports raises an error. fio takes one value per interval of a log, in a thread of its own: no request takes longer
+because of it. Pure.
 """
 
 import errno
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from fslab import untrusted_text
@@ -13,26 +16,29 @@ from fslab.errors import FULL_DISK, SIZES_HINT, FslabError, NoSpaceError, ToolFa
 from fslab.system.tool_messages import one_line
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
-from fslab.validity.facts import Depth
+from fslab.validity.facts import Depth, Rate
 from fslab.workloads._fio_one_job import OneJob
 
+REPORT = "fio.json"
 _ENDED = re.compile(r"^fio: pid=\d+, got signal=(\d+)", re.MULTILINE)  # reap_threads in backend.c
 _NO_LATENCIES = frozenset(
     {"gtod_reduce", "disable_lat"}
 )  # with a value of 0, too: rather no check than a false one
-PERCENTILES = {
-    "p50": "50.000000",
-    "p90": "90.000000",
-    "p99": "99.000000",
-    "p99_9": "99.900000",
-}
+# Metric → where the report has it. fio measures the completion latency (clat) from submission, and the total latency
+# (lat) from before submission. If a request already blocks in io_submit(2), as writes that extend a file do, only lat
+# includes that time. The submission latency (slat, asynchronous engines only) shows it.
+_LATENCIES = {
+    "lat_mean": ("lat_ns", "mean"), "slat_mean": ("slat_ns", "mean"), "clat_mean": ("clat_ns", "mean"),
+    "clat_p50": ("clat_ns", "50.000000"), "clat_p90": ("clat_ns", "90.000000"), "clat_p99": ("clat_ns", "99.000000"),
+    "clat_p99_9": ("clat_ns", "99.900000"), "clat_max": ("clat_ns", "max"),
+}  # fmt: skip
+_OF_SYNC = {"fsync_mean": ("lat_ns", "mean"), "fsync_p99": ("lat_ns", "99.000000")}
 # Lower and upper bounds of the classes in which fio counts the queue depth at each submission (io_u_mark_depth).
 _DEPTHS = {"1": (1, 1), "2": (2, 3), "4": (4, 7), "8": (8, 15), "16": (16, 31), "32": (32, 63)}
-
-
-def job_of(text: str) -> Mapping[str, Any]:
-    """Return the only job (or group of equal jobs) of the document. Raises like ``jobs_of``."""
-    return jobs_of(text)[0]
+INTERVAL_MS = 200
+_LONG_ENOUGH_S = 8.0  # shortest run with a useful rate over time
+_LATE = 2.5  # intervals: maximum delay of fio; a longer gap means that nothing was transferred
+_SUFFIX = "_bw.log"  # that fio adds if all processes of a job share a log
 
 
 def jobs_of(text: str) -> list[Mapping[str, Any]]:
@@ -50,7 +56,7 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
     except (ValueError, LookupError, TypeError) as problem:
         raise ToolOutputError(
             f"fio wrote no JSON document with a job; it wrote: {one_line(text) or 'nothing'}",
-            where="fio.json",
+            where=REPORT,
         ) from problem
     for error in filter(None, errors):
         raise _failure(error, text[:start].strip())
@@ -61,7 +67,7 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
         what = (
             f"{document.get('fio version', 'this fio')} reports latencies in µs; fslab needs fio 3.0 or newer"
         )
-        raise ToolOutputError(what, where="fio.json", hint="install a newer fio")
+        raise ToolOutputError(what, where=REPORT, hint="install a newer fio")
     if idle := [job for job in jobs if not any(_transfers(job, name) for name in ("read", "write"))]:
         # With exitall, such a job ended, or did not start, because another one had ended.
         raise ToolFailedError(
@@ -92,20 +98,19 @@ def _transfers(job: Mapping[str, Any], direction: str) -> bool:
 
 def declared(job: OneJob) -> list[Metric]:
     """Return the metrics of a job: ``figures``."""
-    found = [metric for direction in job.directions for metric in _declared_of(direction)]
-    found += [_latency("fsync_mean"), _latency("fsync_p99")] if job.syncs else []
+    found = [
+        metric
+        for direction in job.directions
+        for metric in (
+            Metric(name=f"{direction}_iops", unit=Unit.IOPS),
+            Metric(name=f"{direction}_bandwidth", unit=Unit.BYTES_PER_SECOND),
+            *(_latency(f"{direction}_{name}") for name in _LATENCIES),
+        )
+    ]
+    found += [_latency(name) for name in _OF_SYNC] if job.syncs else []
     # CPU shares refer to the job's run time: a job that does more work per second may use more CPU.
     shares = ("cpu_user", "cpu_system")
     return found + [Metric(name=name, unit=Unit.PERCENT, better=Direction.NEITHER) for name in shares]
-
-
-def _declared_of(direction: str) -> list[Metric]:
-    latencies = ("lat_mean", "slat_mean", *(f"clat_{name}" for name in ("mean", *PERCENTILES, "max")))
-    return [
-        Metric(name=f"{direction}_iops", unit=Unit.IOPS),
-        Metric(name=f"{direction}_bandwidth", unit=Unit.BYTES_PER_SECOND),
-        *(_latency(f"{direction}_{name}") for name in latencies),
-    ]
 
 
 def _latency(name: str) -> Metric:
@@ -116,31 +121,21 @@ def figures(report: Mapping[str, Any], job: OneJob) -> dict[str, float | None]:
     """Return the figures of a job: rates and latencies of each direction, latency of fsync, and CPU shares."""
     found: dict[str, float | None] = {}
     for direction in job.directions:
-        found |= _direction_metrics(report, direction)
-    found |= _sync_metrics(report) if job.syncs else {}
+        part = report[direction]
+        used = bool(part["total_ios"])
+        found[f"{direction}_iops"] = float(part["iops"]) if used else None
+        found[f"{direction}_bandwidth"] = _bytes_per_s(part) if used else None
+        found |= {f"{direction}_{name}": _latency_ns(part, *at) for name, at in _LATENCIES.items()}
+    if job.syncs:  # fio reports fsync and fdatasync separately from the writes
+        found |= {name: _latency_ns(report.get("sync", {}), *at) for name, at in _OF_SYNC.items()}
     return found | {"cpu_user": float(report["usr_cpu"]), "cpu_system": float(report["sys_cpu"])}
 
 
-def _direction_metrics(job: Mapping[str, Any], direction: str) -> dict[str, float | None]:
-    """Return IOPS, bandwidth and latencies of one direction, ``read`` or ``write``.
-
-    fio measures the completion latency (clat) from submission, and the total latency (lat) from before submission. If a
-    request already blocks in io_submit(2), as writes that extend a file do, only lat includes that time. The submission
-    latency (slat, asynchronous engines only) shows it.
-    """
-    part = job[direction]
-    whole, submission = _measured(part, "lat_ns"), _measured(part, "slat_ns")
-    latency = _measured(part, "clat_ns")
-    percentiles = latency.get("percentile", {})
-    return {
-        f"{direction}_iops": float(part["iops"]) if part["total_ios"] else None,
-        f"{direction}_bandwidth": _bytes_per_s(part) if part["total_ios"] else None,
-        f"{direction}_lat_mean": _number(whole.get("mean")),
-        f"{direction}_slat_mean": _number(submission.get("mean")),
-        f"{direction}_clat_mean": _number(latency.get("mean")),
-        **{f"{direction}_clat_{name}": _number(percentiles.get(key)) for name, key in PERCENTILES.items()},
-        f"{direction}_clat_max": _number(latency.get("max")),
-    }
+def _latency_ns(part: Mapping[str, Any], kind: str, key: str) -> float | None:
+    """Return a latency of one kind: ``mean``, ``max``, or a percentile."""
+    found = _measured(part, kind)
+    value = found.get(key, found.get("percentile", {}).get(key))
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _measured(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -158,15 +153,6 @@ def _measured(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _bytes_per_s(part: Mapping[str, Any]) -> float:
     """Return the bandwidth in B/s. fio 3.1 and older report only KiB/s."""
     return float(part["bw_bytes"]) if "bw_bytes" in part else float(part["bw"]) * 1024
-
-
-def _sync_metrics(job: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the latency of fsync and fdatasync. fio reports it separately from that of the writes."""
-    latency = _measured(job.get("sync", {}), "lat_ns")
-    return {
-        "fsync_mean": _number(latency.get("mean")),
-        "fsync_p99": _number(latency.get("percentile", {}).get(PERCENTILES["p99"])),
-    }
 
 
 def sync_count(job: Mapping[str, Any]) -> dict[str, int]:
@@ -213,12 +199,75 @@ def depth(job: Mapping[str, Any], iodepth: int) -> Depth | None:
     return Depth(asked=iodepth, at_least=low, at_most=high)
 
 
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
-
-
 def _failure(error: int, said: str) -> FslabError:
     what = f"fio failed with {errno.errorcode.get(error, error)}" + (f": {said}" if said else "")
     if error in FULL_DISK:
         return NoSpaceError(what, hint=SIZES_HINT)
     return ToolFailedError(what)
+
+
+def log_of(job: OneJob) -> str | None:
+    """Return the name of the log of all processes of a job; None if its run is known to be too short for one."""
+    if job.timed and (job.runtime_s or 0) < _LONG_ENOUGH_S:
+        return None
+    return f"{job.label or 'fio'}{_SUFFIX}"
+
+
+def logs_of(jobs: Iterable[OneJob]) -> tuple[str, ...]:
+    """Return the names of all logs of these jobs."""
+    return tuple(name for job in jobs if (name := log_of(job)))
+
+
+def log_options(job: OneJob, scratch: Path) -> dict[str, str | int]:
+    """Return the options with which fio writes the log of a job to ``scratch``; none for a job without one."""
+    if (name := log_of(job)) is None:
+        return {}
+    prefix = str(scratch / name).removesuffix(_SUFFIX)
+    return {"write_bw_log": prefix, "log_avg_msec": INTERVAL_MS, "per_job_logs": 0}
+
+
+def rates(jobs: Iterable[OneJob], files: Mapping[str, str]) -> tuple[Rate, ...]:
+    """Return the bandwidth over time of each job that has a log with a line. ``files``: name of a log → its text."""
+    found = []
+    for job in jobs:
+        if (name := log_of(job)) and (values := rate_over_time(files.get(name, ""))):
+            what = f"{job.label} bandwidth".lstrip()
+            found.append(Rate(what=what, interval_s=INTERVAL_MS / 1000, values=values))
+    return tuple(found)
+
+
+def rate_over_time(text: str) -> tuple[float, ...]:
+    """Return the bandwidth of all processes and directions together, in B/s for each interval, from the text of a log.
+
+    A line of the log has the end of an interval in ms, and the mean over the interval in KiB/s. fio appends one process
+    after the other. It leaves out intervals without transfers, and the last interval of each process unless it is
+    complete.
+    """
+    processes: list[dict[int, dict[str, float]]] = []
+    last_ms = 0
+    for fields in (line.split(", ") for line in text.splitlines()):
+        if len(fields) < 3 or not (fields[0].isdigit() and fields[1].isdigit()):
+            continue
+        if not processes or int(fields[0]) < last_ms:
+            processes.append({})
+        last_ms = int(fields[0])
+        processes[-1].setdefault(last_ms, {})[fields[2]] = int(fields[1]) * 1024.0
+    each = [_by_interval({end_ms: sum(parts.values()) for end_ms, parts in one.items()}) for one in processes]
+    return tuple(map(sum, zip(*each, strict=False)))  # up to the end of the shortest process
+
+
+def _by_interval(process: Mapping[int, float]) -> list[float]:
+    """Return one rate per interval of a process, from rates by the time at which fio took them.
+
+    On a busy machine fio takes a rate late. The rate then covers the time since the previous one. After a gap of more
+    than ``_LATE`` intervals, the missing intervals had no transfers.
+    """
+    values: list[float] = []
+    taken_ms = 0
+    for end_ms, rate in process.items():
+        missing = round(end_ms / INTERVAL_MS) - len(values)
+        stood_still = end_ms - taken_ms > _LATE * INTERVAL_MS
+        values += [0.0 if stood_still else rate] * (missing - 1)
+        values += [rate] * (missing > 0)
+        taken_ms = end_ms
+    return values

@@ -21,8 +21,8 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from fslab.cell import Scalar
 from fslab.errors import nearest
 from fslab.units import SomeSize, parse_duration, parse_size
-from fslab.workloads import MOST_AT_ONCE, SECTOR_BYTES, Parameters, Text
-from fslab.workloads._fio_one_job import OneJob
+from fslab.workloads import MOST_AT_ONCE, Parameters, Text, mistake, why_of
+from fslab.workloads._fio_one_job import OneJob, all_files
 from fslab.workloads._fio_options import (
     ASYNC_ENGINES,
     LEFT_OUT,
@@ -30,13 +30,9 @@ from fslab.workloads._fio_options import (
     MIXED,
     MODE,
     SYNC_ENGINES,
-    ZONES,
-    only_verifies,
-    writes_through,
+    directions,
 )
-from fslab.workloads._fio_places import all_files, one_file
-from fslab.workloads._fio_refused_options import count_mistake, cut_off, objection, spelled
-from fslab.workloads._fio_requests import LARGEST_OF, request_of
+from fslab.workloads._fio_refused_options import conflicts, count_mistake, cut_off, objection, spelled
 
 _TIME = re.compile(r"\d+(?:us|ms|[smhd])?")  # fio 3.33 cuts fractions: 1.5 is 1 s
 VARIABLES = "variables."  # prefix of the keys that hold the variables of a job file
@@ -118,12 +114,21 @@ class FioParameters(Parameters):
         return OneJob(section="fslab", options=self.options)
 
     @property
+    def _mode(self) -> str:
+        return self.rw.partition(":")[0]
+
+    @property
+    def _directions(self) -> tuple[str, ...]:
+        mix = {} if self.rwmixread is None else {"rwmixread": str(self.rwmixread)}
+        return directions(self._mode, {**mix, **self.others})
+
+    @property
     def reads(self) -> bool:
-        return "read" in self.one.directions
+        return "read" in self._directions
 
     @property
     def writes(self) -> bool:
-        return "write" in self.one.directions
+        return "write" in self._directions
 
     @property
     def engine(self) -> str:
@@ -137,7 +142,7 @@ class FioParameters(Parameters):
         By default random and mixed writes do. Into an empty file they would allocate: most users of ``randwrite`` do
         not want to measure that, and later writes to the same blocks no longer allocate.
         """
-        placed = self.one.random or self.one.mode in MIXED
+        placed = self._mode.startswith("rand") or self._mode in MIXED
         return self.writes and (self.overwrite if self.overwrite is not None else placed)
 
     @property
@@ -158,22 +163,17 @@ class FioParameters(Parameters):
         """Whether the run ends with an fsync of each file. fio includes it in its run time."""
         if self.end_fsync is not None:
             return self.end_fsync
-        return self.writes and not self.direct and not self.one.syncs
-
-    @property
-    def flushed(self) -> bool:
-        """Whether written data reaches the device within the run time. mmap ignores ``sync``."""
-        return self.final_fsync or self.one.syncs or writes_through(self.others.get("sync"), self.engine)
+        return self.writes and not self.direct and not (self.fsync or self.fdatasync)
 
     @property
     def total_bytes(self) -> int:
         """Size of all its files. Those that its processes share (``filename``) count once."""
-        return all_files([("fslab", self.options)]).bytes
+        return all_files([self.one]).bytes
 
     @property
     def files(self) -> int:
         """Number of all its files."""
-        return all_files([("fslab", self.options)]).count
+        return all_files([self.one]).count
 
     @property
     def others(self) -> dict[str, str]:
@@ -182,11 +182,13 @@ class FioParameters(Parameters):
 
     @property
     def options(self) -> dict[str, str | None]:
-        """The options that determine its files and amounts of work, by fio's names."""
+        """All its options, by fio's names, also those that follow from others."""
         own = {
-            "rw": self.rw, "bs": self.bs, "size": self.size, "iodepth": self.iodepth, "numjobs": self.numjobs,
-            "direct": int(self.direct), "rwmixread": self.rwmixread, "runtime": self.runtime,
-            "time_based": int(self.timed), "fsync": self.fsync, "fdatasync": self.fdatasync,
+            "rw": self.rw, "bs": self.bs, "size": self.size, "ioengine": self.engine, "iodepth": self.iodepth,
+            "numjobs": self.numjobs, "direct": int(self.direct), "rwmixread": self.rwmixread,
+            "runtime": self.runtime, "time_based": 1 if self.timed else None,
+            "overwrite": 1 if self.in_place else None, "fallocate": self.fallocate, "fsync": self.fsync or None,
+            "fdatasync": self.fdatasync or None, "end_fsync": 1 if self.final_fsync else None,
         }  # fmt: skip
         return {**{key: str(value) for key, value in own.items() if value is not None}, **self.others}
 
@@ -250,7 +252,7 @@ class FioParameters(Parameters):
             objections |= checked._contradictions()
         known = {found["loc"] for found in mistakes}
         objections = {key: why for key, why in objections.items() if (key,) not in known}
-        mistakes += [mistake(key, data.get(key), why) for key, why in objections.items() if why]
+        mistakes += [mistake((key,), data.get(key), why) for key, why in objections.items() if why]
         if mistakes or checked is None:
             raise ValidationError.from_exception_data(cls.__name__, mistakes)
         return checked
@@ -268,17 +270,7 @@ class FioParameters(Parameters):
         files = self.others.get("nrfiles", "1")
         if not count_mistake("nrfiles", files) and int(files) > parse_size(self.size):
             found["nrfiles"] = f"{files} files cannot share {self.size}: less than one byte each"
-        if self.direct and any(parse_size(part) % SECTOR_BYTES for part in self.bs.split(",")):
-            found["bs"] = f"must be a multiple of {SECTOR_BYTES} bytes with direct I/O"
-        plain = set(LARGEST_OF).isdisjoint(self.others)
-        if plain and 0 < one_file(self.options) < request_of(self.bs, self.one.directions):
-            found["bs"] = "is larger than a file, and fio would transfer nothing: lower it, or raise 'size'"
-        if (zones := ZONES & set(self.others)) and self.others.get("zonemode", "none") == "none":
-            found[min(zones)] = "has no effect without zonemode: strided: add that, or leave it out"
-        if self.reads and self.others.get("create_on_open", "0") != "0":
-            found["create_on_open"] = "with it, fio cannot read: leave it out"
-        if only_verifies(self.others, self.one.directions):
-            found["verify"] = "checks files that nothing has written: give an 'rw' that writes"
+        found |= {key: why for key, _, why in conflicts(self.one)}
         if self.one.syncs and not self.writes:
             found["fsync" if self.fsync else "fdatasync"] = "needs an 'rw' that writes"
         return found
@@ -297,11 +289,6 @@ def _empty(value: object) -> str | None:
     return "has no value: write one, or leave it out" if value == "" else None
 
 
-def mistake(key: str, value: object, why: str) -> InitErrorDetails:
-    return {"type": PydanticCustomError("value_error", "{why}", {"why": why}), "loc": (key,), "input": value}
-
-
 def _again(found: ErrorDetails) -> InitErrorDetails:
-    why = found["msg"].removeprefix("Value error, ")
-    kind = PydanticCustomError(found["type"], "{why}", {"why": why})
+    kind = PydanticCustomError(found["type"], "{why}", {"why": why_of(found)})
     return {"type": kind, "loc": found["loc"], "input": found["input"]}

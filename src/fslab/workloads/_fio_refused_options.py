@@ -1,12 +1,29 @@
-"""What cannot be passed to fio: names of options, and values of single ones. Pure."""
+"""What cannot be passed to fio: names of options, single values, and what does not fit together. Pure."""
 
 import re
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from posixpath import normpath
 
 from fslab.cell import Scalar
 from fslab.errors import similar
 from fslab.units import plain_size
-from fslab.workloads import MOST_AT_ONCE
-from fslab.workloads._fio_options import ALIASES, KNOWN, LEFT_OUT, ORDER, REFUSED, ZONED
+from fslab.workloads import MOST_AT_ONCE, SECTOR_BYTES
+from fslab.workloads._fio_amounts import LARGEST_OF, Options, named_files, one_file
+from fslab.workloads._fio_one_job import OneJob
+from fslab.workloads._fio_options import (
+    ALIASES,
+    DIRECTORY,
+    EXIT_WHAT,
+    EXITALL,
+    GROUP,
+    KNOWN,
+    LEFT_OUT,
+    ORDER,
+    REFUSED,
+    ZONED,
+    ZONES,
+)
 
 # From the first digit of a number only: else, each digit of a long one would be tried.
 _WITH_BYTES = re.compile(r"(?<!\d)\d+(?:\.\d+)?\s*[kmgt]i?b(?!\w)", re.IGNORECASE)
@@ -32,6 +49,7 @@ _WITH_POINT = frozenset(
         "mem", "name", "random_distribution", "steadystate", "verify_pattern",
     }
 )  # fmt: skip
+_OF_SIZES = frozenset({"size", "filesize", "nrfiles", "filename", "rw", "bs", *LARGEST_OF})
 _NO_PATHS = frozenset({"mem", "buffer_pattern", "verify_pattern", "filename_format"})
 
 
@@ -102,3 +120,71 @@ def count_mistake(key: str, value: str) -> str | None:
     if key in AT_ONCE and int(value) > MOST_AT_ONCE:
         return f"must be at most {MOST_AT_ONCE}, not {value}"
     return None
+
+
+def conflicts(job: OneJob, before: Sequence[OneJob] = ()) -> Iterator[tuple[str, frozenset[str], str]]:
+    """Yield what cannot run in a job because of its other options, or of the jobs before it: the option, those that
+    decide it if they are given beside a job file, and why, with what to do."""
+    options, used, names = job.options, job.directions, [other.name for other in before]
+    if job.direct and any(size % SECTOR_BYTES for size in job.request_bytes):
+        yield "bs", frozenset({"bs", "direct"}), f"must be a multiple of {SECTOR_BYTES} bytes with direct I/O"
+    if options.get("zonemode", "none") == "none":
+        for key in sorted(ZONES & options.keys()):
+            yield (
+                key,
+                frozenset({"zonemode"}),
+                "has no effect without zonemode=strided: add that, or delete it",
+            )
+    if "read" in used and job.number("create_on_open", 0):
+        yield "create_on_open", frozenset({"rw", "create_on_open"}), "with it, fio cannot read: delete it"
+    sizes = job.request_bytes
+    request = max((sizes[0] if each == "read" else sizes[-1] for each in used), default=0) if sizes else 0
+    if options.keys().isdisjoint(LARGEST_OF) and 0 < one_file(options) < request:
+        what = f"a request of {request} bytes is larger than a file of {one_file(options)}, and fio transfers nothing"
+        yield "bs", _OF_SIZES, f"{what}: lower 'bs', or raise 'size'"
+    checks = options.get("verify", options.get("verify_pattern")) not in {None, "0", "null"}
+    only_checks = checks and ("write" not in used or options.get("verify_only", "0") != "0")
+    written = (other.file_names for other in before if "write" in other.directions)
+    if only_checks and job.file_names.isdisjoint(chain(*written)):
+        what = "checks files that nothing writes before: write them, with the same 'filename' and 'verify'"
+        yield "verify", frozenset({"verify", "verify_only", "rw", "filename"}), f"{what}, or delete it"
+    if job.after is None:
+        return
+    if job.after not in names:
+        yield "wait_for", frozenset(), f"no job '{job.after}' before '{job.name}': correct the name"
+    elif [*names, job.name].count(job.after) > 1:
+        yield "wait_for", frozenset(), f"several jobs are named '{job.after}': rename all but one of them"
+
+
+def of_exits(jobs: Sequence[OneJob]) -> Iterator[str]:
+    """Yield the jobs that would end those of their group, in a file with groups of its own."""
+    for job in jobs:
+        if EXITALL in job.options and (job.options.get(EXIT_WHAT) or GROUP) == GROUP:
+            what = "exitall: new_group limits which jobs it ends, and here each job is a group"
+            yield f"{job.place}: {what}: add exit_what=stonewall (all that run) or exit_what=all"
+
+
+def of_directories(jobs: Sequence[OneJob], given: frozenset[str]) -> Iterator[str]:
+    """Yield the files of fio that would be one file here, where all directories are one, with their places.
+
+    Of several directories, each process of a job uses the next one (set_name_idx in fio's filesetup.c). Files of all
+    jobs are in the directory of all jobs.
+    """
+    known: dict[str, str] = {}
+    for job in jobs if "filename" not in given else ():
+        processes = MOST_AT_ONCE if "numjobs" in given else job.number("numjobs", 1)
+        common = named_files(job.common)
+        own = named_files(job.options)[len(common) :]
+        for name in sorted(job.file_names):
+            most = 1 if name.endswith("/") else processes
+            used = _directories_of(job.common)[:most] if name in common else []
+            used += _directories_of(job.options)[:most] if name in own or name not in common else []
+            other = next((each for each in used if known.setdefault(name, each) != each), None)
+            if other is not None:
+                what = f"{name.partition('/')[0]} in {known[name]} and in {other} would be one file"
+                yield f"{job.place}: {what}: rename one of them, or delete 'filename'"
+                break
+
+
+def _directories_of(options: Options) -> list[str]:
+    return [normpath(each) for each in re.split(r"(?<!\\):", options.get(DIRECTORY) or ".")]

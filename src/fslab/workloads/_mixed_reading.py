@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from fslab.units import format_duration
-from fslab.workloads import Reading, ToolOutput
+from fslab.workloads import Reading, ToolOutput, total
 
 STREAMS = ("stdout", "stderr")
 _Figure = TypeVar("_Figure")
@@ -40,14 +40,14 @@ def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Read
             "overlap": None if overlap is None else 100 * overlap,
         },
         latencies=_named(parts, lambda each: each.latencies),
-        read_bytes=_sum(each.read_bytes for each in readings),
-        written_bytes=_sum(each.written_bytes for each in readings),
+        read_bytes=total(each.read_bytes for each in readings),
+        written_bytes=total(each.written_bytes for each in readings),
         measured_s=longest or None,
         # With a set amount of work in one of them, the time is a result.
         asked_s=None if None in asked else max(filter(None, asked), default=None),
         parts_s=_named(parts, _times, " "),
         direct=all(each.direct for each in readings),
-        working_set_bytes=_sum(map(_working_set, readings)),
+        working_set_bytes=total(map(_working_set, readings)),
         flushed=all(wrote) if wrote else None,
         zeros=any(each.zeros for each in readings),
         repeats=any(each.repeats for each in readings),
@@ -62,7 +62,7 @@ def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Read
         wrong=_named(parts, lambda each: each.wrong),
         messages=(*_lines(parts, lambda each: each.messages), *_ended_early(seconds, longest)),
         promises_broken=_lines(parts, lambda each: each.promises_broken),
-        drops=_sum(each.drops for each in readings),
+        drops=total(each.drops for each in readings),
         mounts_damaged=any(each.mounts_damaged for each in readings),
         disk_fails=any(each.disk_fails for each in readings),
     )
@@ -101,8 +101,3 @@ def _working_set(part: Reading) -> int | None:
 def _times(part: Reading) -> Mapping[str, float]:
     """Return the time of each operation of a part, or its only one under an empty name."""
     return part.parts_s or ({} if part.measured_s is None else {"": part.measured_s})
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    known = list(values)
-    return None if None in known else sum(value for value in known if value is not None)

@@ -6,17 +6,30 @@ read small files that are not empty. The large file is nearly all zeros.
 """
 
 import os
+import re
 from typing import ClassVar
 
 from fslab import scaling
+from fslab.errors import ToolOutputError
 from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tools import Tool
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit, parse_size
-from fslab.workloads import DISK_BYTES_PER_S, Commands, Job, Reading, ToolOutput, Traits, Workload
-from fslab.workloads._bonnie_line import fields, latency_ns, number
+from fslab.workloads import (
+    DISK_BYTES_PER_S,
+    Commands,
+    Job,
+    Reading,
+    ToolOutput,
+    Traits,
+    Workload,
+    other_output,
+)
 from fslab.workloads._bonnie_parameters import FILES_UNIT, MIB, BonnieParameters
 
+FORMAT = "1.98"
+_FIELDS = 50
+_NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
 _KIB = 1024
 _BYTEWISE_BYTES = 3 * MIB  # DefaultByteIO of bonnie.h
 _BLOCK_BYTES = 4096
@@ -64,9 +77,8 @@ class Bonnie(Workload[BonnieParameters]):
 
     def metrics(self, parameters: BonnieParameters) -> tuple[Metric, ...]:
         """Return rate, CPU share and longest single operation of each test."""
-        found = [metric for test in _tests(parameters) for metric in _metrics(test)]
-        first = self.headline(parameters)
-        return tuple(sorted(found, key=lambda metric: metric.name not in first))
+        found = (metric for test in _tests(parameters) for metric in _metrics(test))
+        return self.headline_first(parameters, found)
 
     def headline(self, parameters: BonnieParameters) -> tuple[str, ...]:
         """Return the bandwidths of block write and block read, and the rate of sequential create.
@@ -101,17 +113,17 @@ class Bonnie(Workload[BonnieParameters]):
 
     def read(self, parameters: BonnieParameters, output: ToolOutput) -> Reading:
         """Parse the CSV line; ``+++++`` becomes None. bonnie++ reports a full disk for the large file only."""
-        line = fields(output)
+        line = _fields(output)
         metrics: dict[str, float | None] = {}
         seconds: dict[str, float] = {}
         for test in _tests(parameters):
             at, longest = _AT[test]
-            rate = number(line[at], test)
+            rate = _number(line[at], test)
             scale = 1 if _counted(test) else _KIB
             metrics |= {
                 _metrics(test)[0].name: None if rate is None else rate * scale,
-                f"{test}_cpu": number(line[at + 1], test),
-                f"{test}_latency_max": latency_ns(line[longest], test),
+                f"{test}_cpu": _number(line[at + 1], test),
+                f"{test}_latency_max": _latency_ns(line[longest], test),
             }
             if rate:
                 seconds[test] = _amount(parameters, test) / (rate * scale)
@@ -246,3 +258,27 @@ def _moved(parameters: BonnieParameters) -> int | None:
         return None
     bytewise = 0 if parameters.fast else _amount(parameters, "putc")
     return 2 * parameters.size_bytes + bytewise + 2 * parameters.files * small
+
+
+def _fields(output: ToolOutput) -> list[str]:
+    lines = output.stdout.strip().splitlines()
+    fields = lines[-1].split(",") if lines else []
+    if len(fields) != _FIELDS or fields[0] != FORMAT:
+        raise other_output(f"bonnie++ printed no CSV line of format {FORMAT}", output.stderr, output.stdout)
+    return fields
+
+
+def _number(field: str, test: str) -> float | None:
+    if not field or field.startswith("+"):
+        return None
+    try:
+        return float(field)
+    except ValueError as error:
+        raise ToolOutputError(f"bonnie++ reports '{field}' for {test}, which is not a number") from error
+
+
+def _latency_ns(field: str, test: str) -> float | None:
+    match = re.fullmatch(r"(\d+)(us|ms|s)", field)
+    if field and match is None:
+        raise ToolOutputError(f"bonnie++ reports '{field}' as the latency of {test}, which is not a time")
+    return float(match[1]) * _NS[match[2]] if match else None

@@ -18,8 +18,7 @@ from fslab.system.users import PRLIMIT, SETPRIV
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit, parse_duration, parse_size
 from fslab.workloads import Commands, Job, Reading, RunsAs, ToolOutput, Workload
-from fslab.workloads._command_lines import filled, split
-from fslab.workloads._command_parameters import CommandParameters
+from fslab.workloads._command_parameters import CommandParameters, filled, split
 
 _FLUSHED = '"$@" && sync -f .'
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?![\d,])")

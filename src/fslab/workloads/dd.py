@@ -14,7 +14,6 @@ from pydantic import Field, model_validator
 from fslab import scaling
 from fslab.errors import ToolOutputError
 from fslab.filesystem_abilities import Ability, Needs
-from fslab.system.tool_messages import one_line
 from fslab.system.tools import Tool
 from fslab.trial_record import Metric
 from fslab.units import SomeSize, Unit, parse_size
@@ -30,6 +29,7 @@ from fslab.workloads import (
     Workload,
     check_sectors,
     flags,
+    other_output,
 )
 
 FILE = "fslab.dd"
@@ -111,9 +111,7 @@ class Dd(Workload[DdParameters]):
         """Parse the bytes and seconds of the last line. The rate that dd prints has only two digits."""
         found = _SUMMARY.findall(output.stderr)
         if not found:
-            raise ToolOutputError(
-                f"dd printed no summary; it printed: {one_line(output.stderr) or 'nothing'}"
-            )
+            raise other_output("dd printed no summary", output.stderr)
         copied_bytes, seconds = int(found[-1][0]), float(found[-1][1])
         if copied_bytes != parameters.total_bytes:
             raise ToolOutputError(f"dd copied {copied_bytes} bytes, not {parameters.total_bytes}")

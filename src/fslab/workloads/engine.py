@@ -1,9 +1,10 @@
 """fslab's own load engine: file-management and metadata work, without a shell loop.
 
-Builds the ``fslab-engine`` commands and parses their versioned JSON (engine/PROTOCOL.md); starts no process.
+Builds the ``fslab-engine`` commands and parses their versioned JSON (engine/PROTOCOL.md); starts no process. Operations
+on a synthetic tree are checked against its ground-truth manifest.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from fslab import scaling, untrusted_text
@@ -11,9 +12,18 @@ from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tools import Tool
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit, parse_size
-from fslab.workloads import Commands, Job, Reading, Switchable, ToolOutput, Traits, Workload
+from fslab.workloads import (
+    Commands,
+    Job,
+    Reading,
+    Switchable,
+    ToolOutput,
+    Traits,
+    Workload,
+    long_options,
+    total,
+)
 from fslab.workloads import _engine_document as documents
-from fslab.workloads import _engine_tree as tree
 from fslab.workloads._engine_parameters import STEPS, EngineParameters
 
 _BLOCK_BYTES = 4096
@@ -26,20 +36,33 @@ _LEAST_FILES = 100
 _INTERVAL = "200ms"  # of the rate over time
 _CHANGES = frozenset(
     {
-        "create",
-        "chmod",
-        "truncate",
-        "rename",
-        "link",
-        "symlink",
-        "mkdir",
-        "rmdir",
-        "unlink",
-        "delete",
-        "sync-write",
+        "create", "chmod", "truncate", "rename", "link", "symlink", "mkdir", "rmdir", "unlink", "delete", "sync-write",
     }
-)
+)  # fmt: skip
+_READS = frozenset({"read", "search", "sync-read", "sync-write", "duplicates", "classify"})
+_WRITES = frozenset({"create", "sync-write"})
 _MOVES_BYTES = frozenset({"read", "search", "sync-read", "sync-write"})
+MANIFEST = "manifest.json"
+PLANTED_SHARE = "0.1:2"
+
+# Operation → key of its answer → key of the manifest that holds the true value.
+CHECKED: Mapping[str, Mapping[str, str]] = {
+    "analyze": {"files": "files", "directories": "directories", "apparent_bytes": "apparent_bytes"},
+    "classify": {"files": "files", "by_content": "by_content"},
+    "sync-read": {"files": "files", "bytes": "apparent_bytes"},
+    "sync-write": {"files": "files", "bytes": "apparent_bytes", "directories": "directories"},
+    "delete": {"files": "files", "directories": "directories"},
+}
+DUPLICATES = ("sets", "duplicate_files", "redundant_files", "redundant_bytes", "digest")
+_OWN_OPTIONS: Mapping[str, Callable[[EngineParameters], dict[str, object]]] = {
+    "analyze": lambda _: {},
+    "classify": lambda given: {"by": given.by},
+    "duplicates": lambda given: {"hash": given.hash},
+    "search": lambda given: {"pattern": given.pattern, "regex": given.regex, "buffer": given.buffer},
+    "sync-read": lambda given: {"direct": given.direct, "buffer": given.buffer},
+    "sync-write": lambda given: {"method": given.method, "sync": given.sync, "buffer": given.buffer},
+    "delete": lambda given: {"no-syncfs": not given.syncfs},
+}
 
 
 class Engine(Workload[EngineParameters]):
@@ -55,8 +78,7 @@ class Engine(Workload[EngineParameters]):
     def metrics(self, parameters: EngineParameters) -> tuple[Metric, ...]:
         """Return rate, latency percentiles, CPU per file and, where they exist, bandwidth and final sync."""
         declared = [metric for name in parameters.measured for metric in _metrics(name)]
-        first = self.headline(parameters)
-        return tuple(sorted(declared, key=lambda metric: metric.name not in first))
+        return self.headline_first(parameters, declared)
 
     def headline(self, parameters: EngineParameters) -> tuple[str, ...]:
         """Return the rates; with more than three steps, those of the steps that make and remove files."""
@@ -68,10 +90,10 @@ class Engine(Workload[EngineParameters]):
     def commands(self, parameters: EngineParameters, job: Job) -> Commands:
         """Return the measured command, one before it for what it needs, and one after it for what is left."""
         if parameters.operation not in STEPS:
-            prepare = (tree.populate_argv(parameters, job),)
-            written = (tree.MANIFEST,)
+            prepare = (_populate_argv(parameters, job),)
+            written = (MANIFEST,)
             return Commands(
-                prepare=prepare, run=tree.run_argv(parameters, job), outputs=written, prepared=written
+                prepare=prepare, run=_run_argv(parameters, job), outputs=written, prepared=written
             )
         measured, last = parameters.measured, STEPS[parameters.operation][-1]
         before = () if measured[0] == "create" else (_argv(parameters, job, ("create",)),)
@@ -166,26 +188,54 @@ def _metrics(name: str) -> list[Metric]:
 
 
 def _argv(parameters: EngineParameters, job: Job, operations: tuple[str, ...]) -> tuple[str, ...]:
-    small = parameters.operation == "small-files"
-    return (
-        "fslab-engine",
-        parameters.operation,
-        str(job.directory),
-        f"--files={parameters.files}",
-        f"--dirs={parameters.dirs}",
-        *((f"--size={parameters.size}",) if small else ()),
-        *((f"--max-size={parameters.max_size}",) if parameters.max_size else ()),
-        *((f"--order={parameters.order}",) if parameters.order else ()),
-        *(("--fsync",) if parameters.fsync else ()),
-        *(() if parameters.syncfs else ("--no-syncfs",)),
-        f"--threads={parameters.threads}",
-        f"--latency={parameters.latency}",
-        f"--seed={job.seed}",
-        f"--operations={','.join(operations)}",
+    options = {
+        "files": parameters.files,
+        "dirs": parameters.dirs,
+        "size": parameters.size if parameters.operation == "small-files" else None,
+        "max-size": parameters.max_size,
+        "order": parameters.order,
+        "fsync": parameters.fsync,
+        "no-syncfs": not parameters.syncfs,
+        "threads": parameters.threads,
+        "latency": parameters.latency,
+        "seed": job.seed,
+        "operations": ",".join(operations),
         # The series uses the timestamps of the latency; without them, each operation would read the clock for it.
-        *(() if parameters.latency == "off" else (f"--interval={_INTERVAL}",)),
-        "--json",
-    )
+        "interval": None if parameters.latency == "off" else _INTERVAL,
+        "json": True,
+    }
+    return ("fslab-engine", parameters.operation, str(job.directory), *long_options(options))
+
+
+def _populate_argv(parameters: EngineParameters, job: Job) -> tuple[str, ...]:
+    """Return the command that makes the tree. One thread: the layout on disk is the same for any ``threads``."""
+    planted = f"{parameters.pattern}:{PLANTED_SHARE}" if parameters.plants_pattern else parameters.plant
+    data = {"scale": parameters.scale, "seed": parameters.data_seed, "duplicates": parameters.duplicate_share}
+    more = {
+        "plant": planted or None,
+        "compressibility": parameters.compressibility,
+        "threads": 1,
+        "manifest": job.scratch / MANIFEST,
+        "json": True,
+    }
+    classes = (f"--class={part}" for part in (parameters.classes or "").split(",") if part)
+    return (
+        "fslab-engine", "populate", str(job.directory / "tree"), *long_options(data), *classes, *long_options(more),
+    )  # fmt: skip
+
+
+def _run_argv(parameters: EngineParameters, job: Job) -> tuple[str, ...]:
+    copy = (str(job.directory / "copy"),) if parameters.operation == "sync-write" else ()
+    options = {
+        **_OWN_OPTIONS[parameters.operation](parameters),
+        "order": parameters.order,
+        "threads": parameters.threads,
+        "latency": parameters.latency,
+        "json": True,
+    }
+    return (
+        "fslab-engine", parameters.operation, str(job.directory / "tree"), *copy, *long_options(options),
+    )  # fmt: skip
 
 
 def _reading(engine: Engine, parameters: EngineParameters, output: ToolOutput) -> Reading:
@@ -204,13 +254,13 @@ def _reading(engine: Engine, parameters: EngineParameters, output: ToolOutput) -
         for name, entry in done.items()
         if documents.metric_name(name, "rate") in engine.headline(parameters)
     }
-    manifest: dict[str, Any] | None = untrusted_text.json_of(output.files.get(tree.MANIFEST, "null"))
-    wrong = tree.differences(parameters, document["answer"], manifest) if manifest else {}
+    manifest: dict[str, Any] | None = untrusted_text.json_of(output.files.get(MANIFEST, "null"))
+    wrong = _differences(parameters, document["answer"], manifest) if manifest else {}
     return Reading(
         metrics=metrics,
         latencies=documents.latencies(shown),
-        read_bytes=_bytes(done, ("read", "search", "sync-read", "sync-write", "duplicates", "classify")),
-        written_bytes=_bytes(done, ("create", "sync-write")),
+        read_bytes=total(entry["bytes"] for name, entry in done.items() if name in _READS),
+        written_bytes=total(entry["bytes"] for name, entry in done.items() if name in _WRITES),
         measured_s=sum(entry["seconds"] for entry in done.values()),
         parts_s={name: entry["seconds"] for name, entry in shown.items()},
         part_windows={name: documents.window(entry) for name, entry in shown.items()},
@@ -252,7 +302,23 @@ def _flushed(parameters: EngineParameters) -> bool | None:
             return None
 
 
-def _bytes(done: dict[str, Any], names: tuple[str, ...]) -> int | None:
-    """Return the bytes that these operations transferred together; None if one of them reports none."""
-    moved = [done[name]["bytes"] for name in names if name in done]
-    return None if None in moved else sum(moved)
+def _differences(
+    parameters: EngineParameters, answer: Mapping[str, Any], manifest: Mapping[str, Any]
+) -> dict[str, tuple[Any, Any]]:
+    """Return where the answer differs from the manifest: key → (found, truth). Empty: no difference."""
+    truth = _truth(parameters, manifest)
+    return {key: (answer[key], value) for key, value in truth.items() if answer[key] != value}
+
+
+def _truth(parameters: EngineParameters, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    match parameters.operation:
+        case "duplicates":
+            return {key: manifest["duplicates"][key] for key in DUPLICATES}
+        case "search":
+            planted = {entry["text"]: entry for entry in manifest["patterns"]}
+            entry = planted.get(parameters.pattern)
+            return {key: entry[key] for key in ("files_matched", "lines_matched")} if entry else {}
+        case "classify" if parameters.by == "name":
+            return {"files": manifest["files"]}
+        case operation:
+            return {key: manifest[known] for key, known in CHECKED[operation].items()}

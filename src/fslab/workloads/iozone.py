@@ -6,9 +6,9 @@ nearly all zeros: a file system that compresses writes almost nothing. Each read
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
-from typing import ClassVar
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from fslab import scaling
 from fslab.errors import SIZES_HINT, NoSpaceError, ToolOutputError
@@ -17,11 +17,22 @@ from fslab.system.tool_messages import reports_full_disk
 from fslab.system.tools import Tool
 from fslab.trial_record import Metric
 from fslab.units import Unit
-from fslab.workloads import DISK_BYTES_PER_S, Commands, Job, Reading, Switchable, ToolOutput, Traits, Workload
-from fslab.workloads import _iozone_engine as engine
-from fslab.workloads._iozone_parameters import KIB, TESTS, IozoneParameters, label
+from fslab.workloads import (
+    DISK_BYTES_PER_S,
+    Commands,
+    Job,
+    Reading,
+    Switchable,
+    ToolOutput,
+    Traits,
+    Workload,
+    long_options,
+)
+from fslab.workloads import _engine_document as documents
+from fslab.workloads._iozone_parameters import ENOUGH_S, KIB, TESTS, IozoneParameters, label
 
 FILE = "fslab.iozone"
+CACHE_BYTES = 1024 * KIB  # what IOzone purges without -S
 # Only for the estimate of a plan.
 _LEAST_BYTES = 1 << 20
 _PROCESSES_S = 3.4  # IOzone sleeps this long per test with several processes: 20.3 s in six tests of 8 MiB
@@ -57,10 +68,9 @@ class Iozone(Workload[IozoneParameters]):
         return (own,) if parameters.program == "engine" else (iozone,)
 
     def metrics(self, parameters: IozoneParameters) -> tuple[Metric, ...]:
-        names = [f"{test}_bandwidth" for test in _tests(parameters)]
-        first = self.headline(parameters)
-        ordered = sorted(names, key=lambda name: name not in first)
-        return tuple(Metric(name=name, unit=Unit.BYTES_PER_SECOND) for name in ordered)
+        names = (f"{test}_bandwidth" for test in _tests(parameters))
+        found = (Metric(name=name, unit=Unit.BYTES_PER_SECOND) for name in names)
+        return self.headline_first(parameters, found)
 
     def headline(self, parameters: IozoneParameters) -> tuple[str, ...]:
         """Return the first test of each kind, or both tests of the only kind."""
@@ -72,7 +82,7 @@ class Iozone(Workload[IozoneParameters]):
     def commands(self, parameters: IozoneParameters, job: Job) -> Commands:
         """Return one iozone command for all tests; before it, one that writes the files if the tests only read them."""
         if parameters.program == "engine":
-            return engine.commands(parameters, job)
+            return _engine_commands(parameters, job)
         files = tuple(str(job.directory / name) for name in _files(parameters))
         sizes = ("-s", f"{parameters.size_bytes // KIB}k", "-r", f"{parameters.record_bytes // KIB}k")
         where = ("-f", *files) if parameters.threads == 1 else ("-t", str(parameters.threads), "-F", *files)
@@ -199,14 +209,78 @@ def _table(parameters: IozoneParameters, text: str) -> Iterator[tuple[str, float
     )
 
 
+def _engine_commands(parameters: IozoneParameters, job: Job) -> Commands:
+    """Return one command of fslab's engine for all tests; before it, one that writes the files if they only read."""
+    several = parameters.most_rounds > 1
+    purged = parameters.cache_size * KIB if parameters.cache_size else CACHE_BYTES
+    run: dict[str, Any] = {
+        "tests": ",".join(map(str, parameters.groups)),
+        "flush": parameters.flush,
+        "close": parameters.close,
+        "direct": parameters.direct,
+        "sync": parameters.sync,
+        "no-retest": not parameters.retest,
+        "purge": purged if parameters.purge else None,
+        "size": parameters.size_bytes,
+        "record": parameters.record_bytes,
+        "threads": parameters.threads,
+        "latency": "off",
+        "seed": job.seed,
+        "json": True,
+        "rounds": parameters.most_rounds if several else None,
+        "enough": ENOUGH_S if several else None,
+        # Removing a file before its pages reach the device would hide the cost of writing it.
+        "keep": True,
+    }
+    whole = {"flush": True, "close": True, "direct": False, "sync": False}
+    layout = {**run, **whole, "tests": 0, "no-retest": True, "enough": None}
+    engine = ("fslab-engine", "iozone", str(job.directory))
+    return Commands(
+        prepare=() if 0 in parameters.groups else ((*engine, *long_options(layout)),),
+        run=(*engine, *long_options(run)),
+        cleanup=(("rm", "-rf", f"{job.directory}/fslab-iozone"),),
+    )
+
+
 def _reading_of_engine(parameters: IozoneParameters, output: ToolOutput) -> Reading:
-    told = engine.reading_of(parameters, output)
-    rates = {f"{each.test}_bandwidth": each.rate for each in told}
-    seconds = {f"{each.test}_bandwidth": each.seconds for each in told if each.rate}
-    windows = {f"{each.test}_bandwidth": each.window for each in told if each.window}
-    rounds = max((each.rounds for each in told), default=1)
-    reading = _reading(parameters, rates, seconds, rounds=rounds, windows=windows)
-    return engine.with_rounds(reading, output)
+    """Parse the document. ToolOutputError for other output, and for other sizes than were requested."""
+    document = documents.document_of(output)
+    tests, operations = document["answer"]["tests"], document["operations"]
+    rates: dict[str, float | None] = {}
+    seconds: dict[str, float] = {}
+    for test in tests:
+        if not 1 <= test["rounds"] <= parameters.most_rounds:
+            raise ToolOutputError(
+                f"fslab-engine reports {test['rounds']} rounds, not up to {parameters.most_rounds}"
+            )
+        size, record = int(test["size_bytes"]), int(test["record_bytes"])
+        if (size, record) != (parameters.size_bytes, parameters.record_bytes):
+            raise ToolOutputError(
+                f"fslab-engine reports {label(size)} in records of {label(record)}, which was not requested"
+            )
+        name, rate = f"{_test_of(test)}_bandwidth", test["bandwidth_bytes_per_second"]
+        rates[name] = None if rate is None else float(rate)  # None: it took no time
+        if rate:
+            seconds[name] = int(test["rounds"]) * size / rate
+    windows: dict[str, tuple[tuple[float, float], ...]] = {}
+    cpu_s: dict[str, float] = {}
+    for operation in operations:
+        test = _test_of(operation)
+        windows[test] = (*windows.get(test, ()), documents.window(operation))
+        cpu_s[test] = cpu_s.get(test, 0.0) + documents.cpu_s(operation)
+    once = {test: each[0] for test, each in windows.items()} if len(operations) == len(tests) else {}
+    rounds = max((int(test["rounds"]) for test in tests), default=1)
+    return replace(
+        _reading(parameters, rates, seconds, rounds=rounds),
+        windows={f"{test}_bandwidth": window for test, window in once.items()},
+        part_windows=once,
+        part_rounds=windows,
+        part_cpu_s=cpu_s,
+    )
+
+
+def _test_of(entry: dict[str, Any]) -> str:
+    return str(entry["name"]).replace("-", "_")
 
 
 def _children(parameters: IozoneParameters, text: str) -> Iterator[tuple[str, float | None]]:
@@ -226,7 +300,6 @@ def _reading(
     seconds: dict[str, float],
     messages: tuple[str, ...] = (),
     rounds: int = 1,
-    windows: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> Reading:
     """Return the reading. Several processes stop counting when the first is done: bytes and time are unknown."""
     tests, total = _tests(parameters), rounds * parameters.size_bytes
@@ -239,8 +312,6 @@ def _reading(
         written_bytes=total * writes if alone else None,
         measured_s=sum(seconds.values()) if alone else None,
         parts_s={name.replace("_bandwidth", ""): taken for name, taken in timed.items()},
-        windows=windows,
-        part_windows={name.replace("_bandwidth", ""): window for name, window in windows.items()},
         direct=parameters.direct,
         working_set_bytes=parameters.size_bytes * parameters.threads,
         rounds=rounds,

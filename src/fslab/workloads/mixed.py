@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_core import InitErrorDetails
 
 from fslab import scaling
 from fslab.cell import Scalar, WorkloadSpec
@@ -35,7 +35,10 @@ from fslab.workloads import (
     ToolOutput,
     Traits,
     Workload,
+    mistake,
     parsed,
+    total,
+    why_of,
 )
 from fslab.workloads._mixed_reading import STREAMS, combined, output_of
 
@@ -99,9 +102,8 @@ class Mixed(Workload[MixedParameters]):
             for name, part in parameters.parts.items()
             for metric in part.metrics()
         ]
-        first = self.headline(parameters)
         found.append(Metric(name="overlap", unit=Unit.PERCENT, better=Direction.NEITHER))
-        return tuple(sorted(found, key=lambda metric: metric.name not in first))
+        return self.headline_first(parameters, found)
 
     def headline(self, parameters: MixedParameters) -> tuple[str, ...]:
         return tuple(f"{name}_{part.headline()[0]}" for name, part in parameters.parts.items())
@@ -181,13 +183,12 @@ class Mixed(Workload[MixedParameters]):
     def traits(self, parameters: MixedParameters) -> Traits:
         """Return the traits of all parts, which work at once. None if the traits of the parts do not determine it."""
         every = [part.traits() for part in parameters.parts.values()]
-        threads = [each.parallel for each in every]
         return Traits(
             reads=_any(each.reads for each in every),
             writes=_any(each.writes for each in every),
             direct=None if any(each.direct is None for each in every) else all(each.direct for each in every),
             request_bytes=tuple(sorted({size for each in every for size in each.request_bytes})),
-            parallel=None if None in threads else sum(each or 0 for each in threads),
+            parallel=total(each.parallel for each in every),
         )
 
     def space_bytes(self, parameters: MixedParameters) -> int:
@@ -228,32 +229,27 @@ def _parts(keys: Mapping[str, Scalar], runtime: str | None) -> dict[str, dict[st
 def _mistakes(keys: Mapping[str, Scalar], runtime: str | None) -> Iterator[InitErrorDetails]:
     parts = _parts(keys, runtime)
     if len(parts) < 2:
-        yield _mistake((), "give at least two 'parts', each a workload")
+        yield mistake((), None, "give at least two 'parts', each a workload")
     known = [name for name in REGISTRY.names() if name != "mixed"]
     for name, raw in parts.items():
         tool = str(raw.pop("tool", ""))
+        place = (f"parts.{name}.tool",)
         if not _NAME.fullmatch(name):
-            yield _mistake(
-                (f"parts.{name}.tool",),
-                f"'{name}' is not a valid name of a part: use 1 to 20 of a-z and 0-9, and begin with a letter",
-            )
+            what = f"'{name}' is not a valid name of a part"
+            yield mistake(place, None, f"{what}: use 1 to 20 of a-z and 0-9, and begin with a letter")
         if tool not in known:
-            yield _mistake((f"parts.{name}.tool",), f"unknown tool '{tool}': {nearest(tool, known)}")
+            yield mistake(place, None, f"unknown tool '{tool}': {nearest(tool, known)}")
             continue
         try:
             part = parsed(WorkloadSpec(name="part", tool=tool, parameters=raw))
             if part.runs_as() != RunsAs():
                 why = f"part '{name}': 'user' and 'limits' are not supported in a part"
-                yield _mistake((f"parts.{name}.tool",), why)
+                yield mistake(place, None, why)
         except ValidationError as error:
             for found in error.errors():
                 key = ".".join(str(step) for step in found["loc"])
-                why = found["msg"].removeprefix("Value error, ")
-                yield _mistake((f"parts.{name}.{key}",) if key else (), f"part '{name}': {why}")
-
-
-def _mistake(loc: tuple[str, ...], why: str) -> InitErrorDetails:
-    return {"type": PydanticCustomError("value_error", "{why}", {"why": why}), "loc": loc, "input": None}
+                why = f"part '{name}': {why_of(found)}"
+                yield mistake((f"parts.{name}.{key}",) if key else (), None, why)
 
 
 def _job(job: Job, name: str) -> Job:

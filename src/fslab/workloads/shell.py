@@ -10,12 +10,10 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from fslab import scaling
-from fslab.errors import ToolOutputError
-from fslab.system.tool_messages import one_line
 from fslab.system.tools import Tool
 from fslab.trial_record import Metric
 from fslab.units import Size, Unit, parse_size
-from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits, Workload
+from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits, Workload, other_output
 
 DIRECTORY = "fslab.shell"
 _BLOCK_BYTES = 4096
@@ -112,8 +110,7 @@ class Shell(Workload[ShellParameters]):
     def read(self, parameters: ShellParameters, output: ToolOutput) -> Reading:
         """Parse the number of iterations. ToolOutputError if it is not the number of files."""
         if output.stdout.strip() != str(parameters.files):
-            told = one_line(output.stderr, output.stdout) or "nothing"
-            raise ToolOutputError(f"the shell loop ended early; it printed: {told}")
+            raise other_output("the shell loop ended early", output.stderr, output.stdout)
         moved = parameters.files * parameters.size_bytes
         changes = parameters.operation not in _READS
         return Reading(

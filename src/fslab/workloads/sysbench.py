@@ -6,24 +6,154 @@ relies on the runner, which runs every command in ``Job.directory``. The data ar
 
 import re
 from collections.abc import Mapping
+from itertools import accumulate
 from math import ceil
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
 
 from fslab import scaling
-from fslab.errors import FslabError, NoSpaceError, ToolFailedError
+from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tool_messages import reports_full_disk
 from fslab.system.tools import Tool
 from fslab.trial_record import Metric
-from fslab.units import Direction, Unit, parse_duration, parse_size
-from fslab.workloads import Commands, Job, Reading, Switchable, ToolOutput, Traits, Workload
-from fslab.workloads._sysbench_parameters import SysbenchParameters
-from fslab.workloads._sysbench_report import NS_PER_MS, PERCENTILE, figure, longest_ns, percentile_ns
+from fslab.units import Direction, SomeSize, Unit, parse_duration, parse_size, shown_size
+from fslab.workloads import (
+    MOST_AT_ONCE,
+    Commands,
+    Job,
+    Parameters,
+    Reading,
+    Switchable,
+    ToolOutput,
+    Traits,
+    Workload,
+    check_sectors,
+    flags,
+    long_options,
+)
 
 _PREPARE_BYTES_PER_S = 300e6
 _GUESSED_EVENTS_PER_S = 10e3
 _LEAST_BYTES = 4 << 20
 _LEAST_EVENTS = 100
+_NS_PER_MS = 1e6
+_BUCKET = re.compile(r"^ +(\d+\.\d+) \|\**\s+(\d+)$", re.MULTILINE)
+_PERCENTILE = 95
+# The report is rounded to 10 µs, its histogram to 1 µs: below ten times that, two stacks would differ by rounding.
+_LEAST_MAX_NS = 100_000
+_LEAST_PERCENTILE_NS = 10_000
+_METRICS = (
+    *(
+        Metric(name=f"{direction}_{name}", unit=unit)
+        for direction in ("read", "write")
+        for name, unit in (("iops", Unit.IOPS), ("bandwidth", Unit.BYTES_PER_SECOND))
+    ),
+    Metric(name="fsync_rate", unit=Unit.OPERATIONS_PER_SECOND, better=Direction.NEITHER),
+    *(
+        Metric(name=f"latency_{name}", unit=Unit.NANOSECONDS, better=Direction.LOWER)
+        for name in ("mean", "p95", "max")
+    ),
+)
+OnOff = Literal["on", "off"]
+
+
+def _switch(value: object) -> object:
+    # YAML 1.1 readers turn a bare on/off into a boolean.
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
+class SysbenchParameters(Parameters):
+    """Options of ``sysbench fileio``, by sysbench's names and with its defaults.
+
+    With ``rand-type: special``, 75 % of the requests of random modes go to 1 % of the data.
+    """
+
+    file_test_mode: Literal["seqwr", "seqrewr", "seqrd", "rndrd", "rndwr", "rndrw"] = Field(
+        alias="file-test-mode", description="the test"
+    )
+    file_total_size: SomeSize = Field("2G", alias="file-total-size", description="size of all files together")
+    file_num: int = Field(128, alias="file-num", ge=1, description="number of files")
+    file_block_size: SomeSize = Field("16K", alias="file-block-size", description="size of a request")
+    file_io_mode: Literal["sync", "async", "mmap"] = Field(
+        "sync", alias="file-io-mode", description="how requests are made"
+    )
+    file_extra_flags: Annotated[str, flags("sync", "dsync", "direct")] = Field(
+        "", alias="file-extra-flags", description="comma-separated: sync, dsync, direct"
+    )
+    file_fsync_freq: int = Field(
+        100, alias="file-fsync-freq", ge=0, description="fsync all files after this many requests; 0: never"
+    )
+    file_fsync_all: Annotated[OnOff, BeforeValidator(_switch)] = Field(
+        "off", alias="file-fsync-all", description="fsync after each write"
+    )
+    file_fsync_end: Annotated[OnOff, BeforeValidator(_switch)] = Field(
+        "on", alias="file-fsync-end", description="fsync at the end, inside the measured time"
+    )
+    file_fsync_mode: Literal["fsync", "fdatasync"] = Field(
+        "fsync", alias="file-fsync-mode", description="the call that syncs"
+    )
+    file_rw_ratio: float = Field(1.5, alias="file-rw-ratio", gt=0, description="reads per write in rndrw")
+    rand_type: Literal["uniform", "gaussian", "special", "pareto"] = Field(
+        "special", alias="rand-type", description="distribution of random offsets"
+    )
+    threads: int = Field(1, ge=1, le=MOST_AT_ONCE, description="threads that work at once")
+    time: int | None = Field(
+        None, ge=0, description="time limit in seconds; 0: none; default: 10, or none if events is given"
+    )
+    events: int = Field(0, ge=0, description="number of requests; 0: until time is over")
+    rate: int = Field(0, ge=0, description="requests per second; 0: as fast as possible")
+
+    @property
+    def reads(self) -> bool:
+        return self.file_test_mode in {"seqrd", "rndrd", "rndrw"}
+
+    @property
+    def writes(self) -> bool:
+        return self.file_test_mode not in {"seqrd", "rndrd"}
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        return ("read",) * self.reads + ("write",) * self.writes
+
+    @property
+    def direct(self) -> bool:
+        return "direct" in self.file_extra_flags.split(",")
+
+    @property
+    def write_share(self) -> float:
+        """Share of the requests that write."""
+        return 1 / (1 + self.file_rw_ratio) if self.file_test_mode == "rndrw" else float(self.writes)
+
+    @property
+    def time_s(self) -> int:
+        """Time limit in seconds; 0: none."""
+        return self.time if self.time is not None else (0 if self.events else 10)
+
+    @property
+    def total_bytes(self) -> int:
+        return parse_size(self.file_total_size)
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        if not self.time_s and not self.events:
+            raise ValueError("'time: 0' needs 'events': the run would not end")
+        return self
+
+    @model_validator(mode="after")
+    def _whole_requests(self) -> Self:
+        """With direct I/O, the kernel rejects requests that are not whole sectors: those at the end of each file."""
+        block, files = parse_size(self.file_block_size), self.file_num
+        if self.direct:
+            check_sectors("file-block-size", block)
+            if self.total_bytes % (files * block):
+                nearest = shown_size(max(round(self.total_bytes / (files * block)), 1) * files * block)
+                raise ValueError(
+                    f"'file-total-size' must be a multiple of {files} files × {self.file_block_size} with direct I/O, "
+                    f"such as {nearest}: sysbench fails at the end of each file otherwise"
+                )
+        return self
 
 
 class Sysbench(Workload[SysbenchParameters]):
@@ -38,27 +168,13 @@ class Sysbench(Workload[SysbenchParameters]):
 
     def metrics(self, parameters: SysbenchParameters) -> tuple[Metric, ...]:
         """Return the rates of each direction in use, and the latency of all requests: sysbench reports no other."""
-        rates = [
-            metric
-            for direction in _directions(parameters)
-            for metric in (
-                Metric(name=f"{direction}_iops", unit=Unit.IOPS),
-                Metric(name=f"{direction}_bandwidth", unit=Unit.BYTES_PER_SECOND),
-            )
-        ]
-        if parameters.writes:
-            rates.append(Metric(name="fsync_rate", unit=Unit.OPERATIONS_PER_SECOND, better=Direction.NEITHER))
-        latencies = [
-            Metric(name=f"latency_{name}", unit=Unit.NANOSECONDS, better=Direction.LOWER)
-            for name in ("mean", "p95", "max")
-        ]
-        first = self.headline(parameters)
-        return tuple(sorted([*rates, *latencies], key=lambda metric: metric.name not in first))
+        used = (*parameters.directions, *(("fsync",) if parameters.writes else ()), "latency")
+        return self.headline_first(parameters, [each for each in _METRICS if each.name.startswith(used)])
 
     def headline(self, parameters: SysbenchParameters) -> tuple[str, ...]:
         """Return IOPS for random modes, bandwidth for sequential modes."""
         rate = "iops" if parameters.file_test_mode.startswith("rnd") else "bandwidth"
-        return tuple(f"{direction}_{rate}" for direction in _directions(parameters))
+        return tuple(f"{direction}_{rate}" for direction in parameters.directions)
 
     def commands(self, parameters: SysbenchParameters, job: Job) -> Commands:
         """Return prepare, run and cleanup, all with the same options."""
@@ -70,10 +186,12 @@ class Sysbench(Workload[SysbenchParameters]):
         """Parse the report. NoSpaceError or ToolFailedError for an error that sysbench marks as FATAL."""
         text = output.stdout
         if fatal := re.search(r"^FATAL: (.*)$", text, re.MULTILINE):
-            raise _failure(fatal[1])
-        rates = {name: figure(text, f"{name}/s") for name in ("reads", "writes", "fsyncs")}
-        events = figure(text, "total number of events")
-        measured_s = figure(text, "total time")
+            if reports_full_disk(fatal[1]):
+                hint = "give the medium a larger size or the workload a smaller file-total-size"
+                raise NoSpaceError(f"sysbench: {fatal[1]}", hint=hint)
+            raise ToolFailedError(f"sysbench: {fatal[1]}")
+        rates = {name: _figure(text, f"{name}/s") for name in ("reads", "writes", "fsyncs")}
+        events = _figure(text, "total number of events")
         counts = _counts(parameters, rates, events)
         block_bytes = parse_size(parameters.file_block_size)
         metrics = {
@@ -83,23 +201,25 @@ class Sysbench(Workload[SysbenchParameters]):
             "write_bandwidth": rates["writes"] * block_bytes or None,
             "fsync_rate": rates["fsyncs"],
             # The printed average has two decimals of a millisecond; the sum is more precise.
-            "latency_mean": figure(text, "sum") * NS_PER_MS / events or None if events else None,
-            "latency_p95": percentile_ns(text),
-            "latency_max": longest_ns(text),
+            "latency_mean": _figure(text, "sum") * _NS_PER_MS / events or None if events else None,
+            "latency_p95": _percentile_ns(text),
+            "latency_max": _longest_ns(text),
         }
         declared = {metric.name for metric in self.metrics(parameters)}
         written = None if counts is None else counts["writes"] * block_bytes
+        mode = parameters.file_test_mode
         return Reading(
             metrics={name: value for name, value in metrics.items() if name in declared},
             read_bytes=None if counts is None else counts["reads"] * block_bytes,
             written_bytes=written,
-            measured_s=measured_s,
-            direct="direct" in parameters.file_extra_flags,
+            measured_s=_figure(text, "total time"),
+            direct=parameters.direct,
             # With a number of events, the time is only a limit, not the requested duration.
             asked_s=None if parameters.events else float(parameters.time_s),
             working_set_bytes=parameters.total_bytes,
             flushed=_flushed(parameters, fsyncs=rates["fsyncs"] > 0),
-            passes=_passes(parameters, written),
+            # The files of the other modes exist before the run.
+            passes=written / parameters.total_bytes if written is not None and mode == "seqwr" else None,
             zeros=True,
         )
 
@@ -113,21 +233,18 @@ class Sysbench(Workload[SysbenchParameters]):
 
     def needs(self, parameters: SysbenchParameters) -> Needs:
         """Return the need for direct I/O, if the flags request it, and for a file of its share of the total size."""
-        direct = "direct" in parameters.file_extra_flags.split(",")
-        wanted = {Ability.DIRECT_READS} if direct and parameters.reads else set()
-        wanted |= {Ability.DIRECT_WRITES} if direct and parameters.writes else set()
+        wanted = {Ability.DIRECT_READS: parameters.reads, Ability.DIRECT_WRITES: parameters.writes}
         return Needs(
-            abilities=frozenset(wanted), largest_file_bytes=parameters.total_bytes // parameters.file_num
+            abilities=frozenset(each for each, used in wanted.items() if used and parameters.direct),
+            largest_file_bytes=parameters.total_bytes // parameters.file_num,
         )
 
     def scaled(self, parameters: SysbenchParameters, factor: float) -> scaling.Changes:
         """Scale the files, each to whole requests, and the time, to at least one second, or the number of requests."""
         files_block = parameters.file_num * parse_size(parameters.file_block_size)
-        found = {
-            "file-total-size": scaling.size(
-                parameters.file_total_size, factor, least_bytes=_LEAST_BYTES, unit_bytes=files_block
-            )
-        }
+        total = parameters.file_total_size
+        size = scaling.size(total, factor, least_bytes=_LEAST_BYTES, unit_bytes=files_block)
+        found = {"file-total-size": size}
         if parameters.time_s:
             found["time"] = scaling.duration(parameters.time_s, factor, whole_s=True)
         if parameters.events:
@@ -143,7 +260,7 @@ class Sysbench(Workload[SysbenchParameters]):
         return Traits(
             reads=parameters.reads,
             writes=parameters.writes,
-            direct="direct" in parameters.file_extra_flags.split(","),
+            direct=parameters.direct,
             request_bytes=(parse_size(parameters.file_block_size),),
             parallel=parameters.threads,
             working_set_bytes=parameters.total_bytes,
@@ -157,42 +274,23 @@ class Sysbench(Workload[SysbenchParameters]):
 
     def expected_s(self, parameters: SysbenchParameters) -> float:
         """Return the duration of the preparation, plus the time limit or an estimate from the number of requests."""
-        prepare_s = (
-            0.0 if parameters.file_test_mode == "seqwr" else parameters.total_bytes / _PREPARE_BYTES_PER_S
-        )
+        prepare_s = (parameters.file_test_mode != "seqwr") * parameters.total_bytes / _PREPARE_BYTES_PER_S
         guess_s = parameters.events / min(parameters.rate or _GUESSED_EVENTS_PER_S, _GUESSED_EVENTS_PER_S)
         return prepare_s + (parameters.time_s or guess_s)
 
 
-def _directions(parameters: SysbenchParameters) -> tuple[str, ...]:
-    used = (("read", parameters.reads), ("write", parameters.writes))
-    return tuple(name for name, is_used in used if is_used)
-
-
 def _options(parameters: SysbenchParameters, job: Job) -> tuple[str, ...]:
-    options: dict[str, object] = {
-        "file-test-mode": parameters.file_test_mode,
-        "file-total-size": parameters.file_total_size,
-        "file-num": parameters.file_num,
-        "file-block-size": parameters.file_block_size,
-        "file-io-mode": parameters.file_io_mode,
+    changed = {
         "file-extra-flags": parameters.file_extra_flags or None,
-        "file-fsync-freq": parameters.file_fsync_freq,
-        "file-fsync-all": parameters.file_fsync_all,
-        "file-fsync-end": parameters.file_fsync_end,
-        "file-fsync-mode": parameters.file_fsync_mode,
         "file-rw-ratio": parameters.file_rw_ratio if parameters.file_test_mode == "rndrw" else None,
-        "threads": parameters.threads,
         "time": ceil(job.clock_s(parameters.time_s)) if parameters.time_s else 0,  # whole seconds
-        "events": parameters.events,
         "rate": parameters.rate or None,
-        "percentile": PERCENTILE,
+        "percentile": _PERCENTILE,
         "histogram": "on",
-        "rand-type": parameters.rand_type,
         # sysbench stores the seed in an int, and reads 0 as "use the clock".
         "rand-seed": 1 + job.seed % (2**31 - 1),
     }
-    return tuple(f"--{name}={value}" for name, value in options.items() if value is not None)
+    return long_options(parameters.model_dump(by_alias=True) | changed)
 
 
 def _counts(parameters: SysbenchParameters, rates: dict[str, float], events: float) -> dict[str, int] | None:
@@ -219,23 +317,34 @@ def _flushed(parameters: SysbenchParameters, *, fsyncs: bool) -> bool | None:
     """
     if not parameters.writes:
         return None
-    if "on" in {parameters.file_fsync_all, parameters.file_fsync_end} or (
-        parameters.file_fsync_freq and fsyncs
-    ):
+    always = "on" in {parameters.file_fsync_all, parameters.file_fsync_end}
+    if always or (parameters.file_fsync_freq and fsyncs):
         return True
     flags = set(parameters.file_extra_flags.split(","))
     return bool({"sync", "dsync"} & flags) and parameters.file_io_mode != "mmap"
 
 
-def _passes(parameters: SysbenchParameters, written_bytes: int | None) -> float | None:
-    """Return how often seqwr wrote its files; None for the other modes, whose files exist before the run."""
-    if parameters.file_test_mode != "seqwr" or written_bytes is None:
-        return None
-    return written_bytes / parameters.total_bytes
+def _figure(text: str, label: str) -> float:
+    """Return the number after a label that is alone on its line of the report."""
+    match = re.search(rf"^ *{re.escape(label)}: +([\d.]+)s?$", text, re.MULTILINE)
+    if match is None:
+        raise ToolOutputError(f"sysbench's output has no line '{label}'")
+    return float(match[1])
 
 
-def _failure(said: str) -> FslabError:
-    if reports_full_disk(said):
-        hint = "give the medium a larger size or the workload a smaller file-total-size"
-        return NoSpaceError(f"sysbench: {said}", hint=hint)
-    return ToolFailedError(f"sysbench: {said}")
+def _percentile_ns(text: str) -> float | None:
+    """Return the percentile of the histogram, as sysbench takes it (sb_histogram.c); None if there is none, or rounding
+    decides it."""
+    buckets = [(float(value_ms) * _NS_PER_MS, int(count)) for value_ms, count in _BUCKET.findall(text)]
+    wanted = int(sum(count for _, count in buckets) * _PERCENTILE / 100 + 0.5)
+    seen = accumulate(count for _, count in buckets)
+    found = next(
+        (value_ns for (value_ns, _), count in zip(buckets, seen, strict=True) if count >= wanted), 0.0
+    )
+    return found if found >= _LEAST_PERCENTILE_NS else None
+
+
+def _longest_ns(text: str) -> float | None:
+    """Return the longest latency; None if rounding decides it."""
+    found = _figure(text, "max") * _NS_PER_MS
+    return found if found >= _LEAST_MAX_NS else None

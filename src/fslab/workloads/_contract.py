@@ -1,10 +1,122 @@
-"""What one run of a workload gets and yields: directories, commands, output, figures. Data only."""
+"""The values of the contract of a workload: its parameters and traits, what one run of it gets and yields. Pure.
 
-from collections.abc import Mapping
+Also what the files of several tools share: checks of parameters, the spelling of options, the error for other output.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated, ClassVar, Self
 
+from pydantic import AfterValidator, BeforeValidator, model_validator
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+from fslab.cell import EntryOptions, Scalar
+from fslab.errors import ToolOutputError
+from fslab.system.tool_messages import one_line
 from fslab.validity.facts import WorkFacts
+
+# A text that YAML reads as a number if it is one.
+Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) in {int, float} else value)]
+
+
+def flags(*known: str) -> AfterValidator:
+    """Return the check of a text with some of these words, separated by commas."""
+
+    def checked(value: str) -> str:
+        if unknown := set(value.split(",")) - {"", *known}:
+            raise ValueError(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
+        return value
+
+    return AfterValidator(checked)
+
+
+def text_key(key: str) -> str:
+    """Return the name of the parameter that holds the text of the file that parameter ``key`` names."""
+    return f"{key}_text"
+
+
+# Maximum number of processes, threads or requests in flight of a workload: fio's own limit. Without a limit, a
+# mistyped number uses up all process ids of the machine.
+MOST_AT_ONCE = 4096
+
+
+class Parameters(EntryOptions):
+    """Base class of every workload's parameters. The field descriptions become the documentation of the study file.
+
+    ``file_keys``: keys that name a file of the user. The file's text is a separate parameter (``text_key``), set when
+    the study is loaded, so that it is part of the cell. The workload has it written to a file with ``Commands.inputs``.
+    ``command_keys``: keys that hold command lines; a list there is a list of words, not a matrix axis. ``nested_keys``:
+    keys whose mapping becomes keys with dots: ``metrics.rate.unit``.
+    """
+
+    file_keys: ClassVar[frozenset[str]] = frozenset()
+    command_keys: ClassVar[frozenset[str]] = frozenset()
+    nested_keys: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="after")
+    def _with_texts(self) -> Self:
+        """Require each file's text. Else a stored workload would read any file of that name on this machine."""
+        for key in self.file_keys:
+            named = getattr(self, key, None)
+            if named is not None and getattr(self, text_key(key), None) is None:
+                raise ValueError(f"the text of '{key}: {named}' is missing")
+        return self
+
+
+SECTOR_BYTES = 512
+
+
+def check_sectors(key: str, size_bytes: int) -> None:
+    """Raise ValueError for a size of direct requests that no device accepts: open(2), O_DIRECT."""
+    if size_bytes % SECTOR_BYTES:
+        raise ValueError(f"'{key}' must be a multiple of {SECTOR_BYTES} bytes with direct I/O")
+
+
+MANY_FILES = 1000
+
+
+class Switchable(StrEnum):
+    """A property that other parameters of the same tool can give the workload."""
+
+    DIRECT = "direct"
+    SERIAL = "serial"
+    IN_PLACE = "in place"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traits:
+    """What a workload does. None or empty: the parameters do not determine it.
+
+    ``reads`` and ``writes``: contents or names of files. ``direct``: bypasses the page cache. ``request_bytes``: the
+    sizes of requests. ``reads_back``: reads files that the same run has written. ``parallel``: number of processes or
+    threads that work at once. ``syncs_per_write``: calls of fsync and fdatasync per write request; ``syncs``: their
+    total number, where it is fixed. ``switches``: for each property, the parameters that switch it on.
+    """
+
+    reads: bool | None = None
+    writes: bool | None = None
+    direct: bool | None = None
+    reads_back: bool = False
+    request_bytes: tuple[int, ...] = ()
+    parallel: int | None = None
+    working_set_bytes: int | None = None
+    files: int | None = None
+    directories: int | None = None
+    syncs_per_write: float | None = None
+    syncs: float | None = None
+    switches: Mapping[Switchable, Mapping[str, Scalar]] = field(default_factory=dict)
+
+    @property
+    def many_files(self) -> bool:
+        """Whether it works on many files rather than in a few."""
+        return self.files is not None and self.files >= MANY_FILES
+
+    @property
+    def few_files(self) -> bool:
+        """Whether it transfers contents within a few files."""
+        return self.files is not None and self.files < MANY_FILES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,3 +232,30 @@ class Reading(WorkFacts):
     counts: Mapping[str, int] = field(default_factory=dict)
     percentiles: Mapping[str, float] = field(default_factory=dict)
     transactions: int | None = None
+
+
+def total(amounts: Iterable[int | None]) -> int | None:
+    """Return the sum; None if one of them is unknown."""
+    known = list(amounts)
+    return None if None in known else sum(each or 0 for each in known)
+
+
+def mistake(place: tuple[str, ...], value: object, why: str) -> InitErrorDetails:
+    """Return a mistake in the parameters, for ``ValidationError.from_exception_data``."""
+    return {"type": PydanticCustomError("value_error", "{why}", {"why": why}), "loc": place, "input": value}
+
+
+def why_of(found: ErrorDetails) -> str:
+    """Return what pydantic says of a mistake, in our own words where it has them from us."""
+    return found["msg"].removeprefix("Value error, ")
+
+
+def long_options(values: Mapping[str, object]) -> tuple[str, ...]:
+    """Return ``--name=value`` of each; of True only the name, of None and False nothing."""
+    given = {name: value for name, value in values.items() if value is not None and value is not False}
+    return tuple(f"--{name}" if value is True else f"--{name}={value}" for name, value in given.items())
+
+
+def other_output(what: str, *outputs: str) -> ToolOutputError:
+    """Return the error for a tool whose output is not as documented, with what it printed instead."""
+    return ToolOutputError(f"{what}; it printed: {one_line(*outputs) or 'nothing'}")

@@ -1,0 +1,171 @@
+"""Tests of mistakes in the parameters of each tool: each is refused at its key, with its reason."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fslab.workloads import REGISTRY
+
+DIGEST = "0" * 64
+# Tool → parameters without the key that is wrong, and for each wrong one what is said: ``key: reason``.
+CASES: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
+    "bonnie": ({}, [
+        ({}, "nothing to do"),
+        ({"size": "1500k"}, "whole number of MiB"),
+        ({"size": "1g", "bs": "12k"}, "power of two"),
+        ({"size": "1g", "bs": "128"}, "power of two"),
+        ({"size": "1g", "ram": "1g"}, "at least twice 'ram'"),
+        ({"size": "1g", "dirs": 2}, "'dirs' has no effect without files"),
+        ({"files": 1024, "direct": True}, "'direct' has no effect without size"),
+        ({"files": 10000}, "not a multiple of 1024.*write 10240"),
+        ({"files": 1024, "dirs": 1025}, "more directories .1025. than files"),
+        ({"files": 1024, "min-size": "4k"}, "'min-size' is larger"),
+        ({"files": 1024, "max-size": "2g"}, "too large"),
+        ({"size": "1g", "direct": True, "fast": False}, "byte-by-byte"),
+        ({"size": "1g", "machine": "x"}, "Extra inputs"),
+    ]),
+    "command": ({"run": "a"}, [
+        ({"run": None}, "^run: "),
+        ({"user": "a b"}, "is the name of a user"),
+        ({"limits.files": 3}, "unknown limit 'files'"),
+        ({"limits.nofile": "many"}, "not a number, 'unlimited' or SOFT:HARD"),
+        ({"run": "a 'b"}, "quote is not closed"),
+        ({"run": "a\nb"}, "must be one command"),
+        ({"run": ""}, "must be one command"),
+        ({"rum": 1}, "unknown key 'rum'"),
+        ({"metrics.x.unit": "s"}, "needs a 'pattern' with one group"),
+        ({"metrics.x.pattern": "(a)(b)"}, "needs a 'pattern' with one group"),
+        ({"metrics.x.pattern": "(a"}, "metric 'x'"),
+        ({"metrics.x.pattern": "(?i)([\0-\U0010ffff]" + "[\0-\uffff]" * 200 + ")"}, "more than 1,000"),
+        ({"metrics.x.pattern": f"(a{{{'9' * 30}}})"}, "metric 'x'"),
+        ({"metrics.x.pattern": "(" * 4000 + ")" * 4000}, "metric 'x'"),
+        ({"metrics.x.pattern": "(a)", "metrics.x.unit": "miles"},
+         "metric 'x': unknown unit 'miles': .*known: %, B, B/s, IOPS, count, files/s, ns, ops/s, ratio, s$"),
+        ({"metrics.x.pattern": "(a)", "metrics.x.better": "high"},
+         "unknown better 'high': did you mean 'higher'. known: higher, lower, neither"),
+        ({"metrics.x.pattern": "(a)", "metrics.x.factor": "k"},
+         "metric 'x': 'factor' is 'k', not a number > 0"),
+        *(({"metrics.x.pattern": "(a)", "metrics.x.factor": factor}, f"'factor' is '{said}', not a num")
+          for factor, said in (("inf", "inf"), ("nan", "nan"), (True, "true"), (0, "0"), (-1, "-1"))),
+        ({"metrics.x.colour": "red"}, "is not metrics.NAME.KEY"),
+        ({"metrics.time.pattern": "(a)"}, "exists already"),
+        ({"run": "sh {file}"}, "'file' needs {file} in a command, and {file} needs 'file'"),
+        ({"run": "sh", "file": "x.sh", "file_text": ""}, "'file' needs {file} in a command"),
+        ({"run": "sh {file}", "file": "x.sh"}, "the text of 'file: x.sh' is missing"),
+    ]),
+    "crash": ({}, [
+        ({"sector": "500"}, "^sector: "), ({"sector": "0"}, "^sector: "), ({"length": 4}, "^length: "),
+        ({"states": 0}, "^states: "),
+        ({"application": "sqlit"}, "did you mean 'sqlite'"),
+        ({"application": "sqlite", "settings": "journal_mode=fast"}, "invalid value 'fast' for journal_mode"),
+        ({"settings": "journal_mode=wal"}, "needs 'application'"),
+        ({"application": "sqlite", "transactions": 0}, "transactions"),
+        ({"transactions": 7}, "'transactions' needs 'application'"),
+        ({"application": "sqlite", "length": 2}, "'length' has no effect with 'application'"),
+        ({"application": "sqlite", "operations": "published"}, "'operations' has no effect"),
+        ({"application": "sqlite", "skip": 4}, "'skip' has no effect"),
+    ]),
+    "dd": ({"op": "write", "count": 1}, [
+        ({"bs": "1xB"}, "^bs: "), ({"bs": "0"}, "^bs: "), ({"oflag": "fast"}, "^oflag: "),
+        ({"conv": "sparse"}, "^conv: "), ({"op": "copy"}, "^op: "), ({"count": 0}, "^count: "),
+        ({"if": "/dev/sda"}, "^if: "),
+        ({"op": "read", "oflag": "direct"}, "'oflag' is not supported by op: read"),
+        ({"op": "read", "conv": "fdatasync"}, "'conv' is not supported by op: read"),
+        ({"iflag": "direct"}, "'iflag' is not supported by op: write"),
+        ({"bs": "1000", "oflag": "direct"}, "'bs' must be a multiple of 512 bytes with direct I/O"),
+    ]),
+    "engine": ({}, [
+        ({"operations": "create,reed"}, "^operations: "), ({"operations": "read,create"}, "^operations: "),
+        ({"operations": "read,read"}, "^operations: "), ({"operations": "create,"}, "^operations: "),
+        ({"operations": "unlink"}, "^operations: "), ({"pattern": "x"}, "^pattern: "),
+        ({"scale": 0.1}, "^scale: "), ({"order": "depth"}, "^order: .*unknown order"),
+        ({"operation": "large-files"}, "^operation: "), ({"size": "4x"}, "^size: "), ({"files": 0}, "^files: "),
+        ({"thread": 2}, "^thread: "), ({"size": "4k", "max-size": "1k"}, "smaller than 'size'"),
+        ({"operation": "analyze", "pattern": "x"}, "not supported by 'analyze'"),
+        ({"operation": "search", "by": "name"}, "use it with classify"),
+        ({"operation": "meta", "operations": "create,fsync"}, "unknown operation 'fsync'"),
+        ({"operation": "meta", "operations": "unlink,create"}, "in the order"),
+        ({"operation": "analyze", "classes": "a:b:4k"}, "name:files:size"),
+        ({"operation": "analyze", "classes": "a:1:4x"}, "not a size"),
+        ({"operation": "search", "plant": "needle"}, "text:share"),
+        ({"operation": "search", "plant": "need:0.1"},
+         "'need' has 4 bytes; a text to insert must have 6 to 100"),
+        ({"operation": "analyze", "plant": "needle:0.1:0"}, "text:share"),
+        ({"operation": "analyze", "plant": "needle:0.1:2:3"}, "text:share"),
+        ({"operation": "search", "pattern": "error: 5"}, "'error: 5' contains ':'.* set 'plant' or 'regex'"),
+        ({"operation": "search", "pattern": "needl"}, "'needl' has 5 bytes.* set 'plant' or 'regex'"),
+        ({"operation": "search", "pattern": "n" * 101}, "has 101 bytes"),
+        ({"operation": "search", "pattern": "\u00fc" * 51}, "has 102 bytes"),
+        ({"operation": "search", "pattern": "one\ntwo"}, "must be one line"),
+        ({"operation": "search", "pattern": "", "plant": "needle:0.1"}, "'pattern' must be one line"),
+        ({"operation": "analyze", "classes": "a:\u00b2:4k"}, "name:files:size"),
+        ({"operation": "analyze", "classes": "a:1:1.5k"}, "name:files:size"),
+        ({"operation": "analyze", "classes": "a:1:4k:normal"}, "lognormal, uniform or fixed"),
+        ({"operation": "analyze", "order": "random"}, "unknown order"),
+        ({"operation": "sync-write", "method": "rsync"}, "reflink"),
+        ({"operation": "delete", "classes": "a:1000:4k:fixed", "scale": 0.0001}, "the tree has no file"),
+    ]),
+    "filebench": ({}, [
+        ({}, "give one of personality, script and file, not none"),
+        ({"personality": "varmail", "file": "/x.f", "file_text": ""}, "not personality and file"),
+        ({"personality": "varmial"}, "varmail"),
+        ({"personality": "oltp", "set": "filesize=>64m"}, "'>64m' is not a size"),  # the plan needs this size
+        ({"file": "/etc/shadow"}, "the text of 'file: /etc/shadow' is missing"),
+        ({"personality": "varmail", "digest": DIGEST}, "'digest' needs 'file'"),
+        ({"personality": "varmail", "set": "nfiles"}, "'nfiles' is not name=value"),
+        ({"personality": "varmail", "meanfilesize": "large"}, "is not a size"),
+        ({"personality": "varmail", "runtime": "0s"}, "greater than zero"),
+        ({"personality": "varmail", "nfile": 5}, "nfile"),
+    ]),
+    "io-errors": ({}, [({"fault": "smoke"}, "known: bit-rot-data")]),
+    "iozone": ({"size": "1m"}, [
+        ({"size": None}, "^size: "),
+        ({"size": "1000"}, "whole number of KiB"),
+        ({"size": "100k", "record": "64k"}, "not a multiple of the record length"),
+        ({"size": "64m", "record": "32m"}, "longest record"),
+        ({"size": "2k", "record": "1k"}, "smallest file is 4k"),
+        ({"tests": "3"}, "not a list of 0, 1 and 2"),
+        ({"tests": "1,1"}, "not a list of 0, 1 and 2"),
+        ({"file": "/dev/sda"}, "Extra inputs"),
+        ({"rounds": 10}, "more than one of 'rounds' needs"),
+        ({"program": "engine", "cache-line": 64}, "'cache-line' is not supported by 'program: engine'"),
+    ]),
+    "recovery": ({}, [
+        ({"files": -1}, "^files: "), ({"size": "0"}, "^size: "), ({"unflushed": "some"}, "^unflushed: "),
+        ({"existing": 10_000_000}, "^existing: "),
+    ]),
+    "shell": ({"operation": "rm"}, [
+        ({"operation": "mkdir", "size": "4k"}, "'size' is not supported by operation: mkdir"),
+        ({"operation": "dd", "size": "0"}, "at least one byte"),
+        ({"operation": "create", "size": "many"}, "is not a size"),
+        ({"operation": "mv"}, "Input should be"),
+        ({"files": 0}, "greater than or equal to 1"),
+        ({"files": "1; reboot"}, "valid integer"),
+    ]),
+    "sysbench": ({"file-test-mode": "seqrd"}, [
+        ({"file-test-mode": "rndwrt"}, "^file-test-mode: "), ({"file-total-size": "1.5x"}, "^file-total-size: "),
+        ({"file-block-size": "0"}, "^file-block-size: "), ({"file-extra-flags": "fast"}, "^file-extra-flags: "),
+        ({"file-fsync-all": "maybe"}, "^file-fsync-all: "), ({"file-numb": 3}, "^file-numb: "),
+        ({"threads": 0}, "^threads: "), ({"time": 0}, "would not end"),
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tool", "raw", "said"),
+    [
+        (tool, {key: value for key, value in (least | wrong).items() if value is not None}, said)
+        for tool, (least, cases) in CASES.items()
+        for wrong, said in cases
+    ],
+)
+def test_a_mistake_is_refused_with_its_reason(tool: str, raw: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        REGISTRY.get(tool).parse_parameters(raw)
+    (found,) = caught.value.errors()
+    told = f"{'.'.join(map(str, found['loc']))}: {found['msg']}"
+    assert re.search(said, told), told
