@@ -1,6 +1,6 @@
 """Simulates several campaigns of a study whose stacks do not differ: figures change between campaigns.
 
-fslab's own code estimates what changes (``stats.campaign_spread``) and combines the campaigns. Counts how often a
+fslab's own code estimates what changes (``answers.across_campaigns``) and combines the campaigns. Counts how often a
 difference is shown, by one campaign and by all. Prints the table of docs/simulations.md; ``--write`` replaces it in
 that file. Fixed seeds; takes about four minutes on one core.
 

@@ -31,15 +31,14 @@ from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.table_rows import looks_of
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.claims.agreement import result_of
 from fslab.claims.build import asked_of
+from fslab.claims.campaign_estimates import Trials
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.model import DECISIVE, UPHELD, ClaimVerdict
-from fslab.claims.multiplicity import answers
+from fslab.claims.model import DECISIVE, UPHELD, ClaimVerdict, result_of
 from fslab.claims.parts import Bounds, Part, Quotient
+from fslab.claims.requirement_check import answers
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
-from fslab.claims.trials import Trials
 from fslab.stopping_settings import MARGIN, StoppingRule, Until
 from fslab.trial_record import Status, TrialRecord, Value
 from fslab.units import Unit

@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benches.simulations_page import main, table
 
-from fslab.stats import random_effects
-from fslab.stats.random_effects import Estimate, combine
+from fslab.answers import across_machines
+from fslab.answers.across_machines import Estimate, over_machines
 
 MACHINES, BLOCKS, SPREADS = (5, 20), 4, (0.0, 0.1, 0.3)
 NOISE = 0.1  # standard deviation of the logarithm of one quotient of two trials, each with a CoV of 7 %
@@ -47,7 +47,7 @@ def row(machines: int, spread: float, runs: int) -> list[str]:
 
 
 def tables(runs: int) -> str:
-    random_effects.DRAWS = 1000
+    across_machines.DRAWS = 1000
     about = (
         f"{runs} runs of each, with {BLOCKS} blocks on each machine; noise of ± {100 * NOISE:.0f} % on one quotient, "
         "on each machine between a third and three times that. Widths are half of the interval."
@@ -70,14 +70,14 @@ def simulate(machines: int, blocks: int, spread: float, *, runs: int) -> tuple[f
         for _ in range(machines):
             here, own = chosen.gauss(0, spread), NOISE * 3 ** chosen.uniform(-1, 1)
             values = [chosen.gauss(here, own) for _ in range(blocks)]
-            given.append(Estimate(mean=fmean(values), error=stdev(values) / sqrt(blocks), size=blocks))
-        found = combine(given)
+            given.append(Estimate(mean=fmean(values), error=stdev(values) / sqrt(blocks), n=blocks))
+        found = over_machines(given)
         for number, (interval, truth) in enumerate(
             ((found.interval, 0.0), (found.prediction, chosen.gauss(0, spread)))
         ):
-            if interval is not None:
-                held[number] += interval.low <= truth <= interval.high
-                widths[number].append(exp((interval.high - interval.low) / 2) - 1)
+            assert interval is not None
+            held[number] += log(interval.low) <= truth <= log(interval.high)
+            widths[number].append(exp(log(interval.high / interval.low) / 2) - 1)
     middle = [exp(fmean(map(log, each))) for each in widths]
     return held[0] / runs, middle[0], held[1] / runs, middle[1]
 

@@ -17,8 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benches.simulations_page import main, table
 
 from fslab.analysis import regression_gate
-from fslab.analysis.campaign_comparison_lines import Line
-from fslab.analysis.campaign_comparison_model import CampaignComparison, Side
+from fslab.analysis.campaign_comparison_lines import CampaignComparison, Line, Side
 from fslab.answers.ratio import Question, answer, fit_correlation, of_two_campaigns
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.trial_record import Metric

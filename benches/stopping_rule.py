@@ -357,9 +357,7 @@ def _false(own: list[list[Floats]], group: Sequence[int], blocks: int, looks: Lo
         )
         for number, one in enumerate(logs[0])
     ]
-    row = row_answers(
-        samples, Direction.HIGHER, unit=Unit.IOPS, coverage=0.95, looks=looks, prior=lambda *_: prior
-    )
+    row = row_answers(samples, Direction.HIGHER, unit=Unit.IOPS, looks=looks, prior=lambda *_: prior)
     return sum(
         bool(each.holds) and not each.fragile
         for each in row.answers

@@ -1,14 +1,21 @@
 """What tests need of campaigns: stacks, cells, campaigns and trials, made of the fields that matter to a test."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.store.campaign import Campaign
 from fslab.trial_record import Status, TrialRecord, Value
 from fslab.units import Unit
 
+Item = TypeVar("Item")
 STARTED = datetime(2026, 11, 20, 21, 49, 7, tzinfo=UTC)
+
+
+def known(value: Item | None) -> Item:
+    """Return a value that must not be None."""
+    assert value is not None
+    return value
 
 
 def spec(

@@ -7,17 +7,18 @@ values with a JSON form. They only describe and have no side effects.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
 from fslab.names import Shown, Word
 
 Scalar = str | int | float | bool
-
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 
 _NUMBERS = (int, float, int | None, float | None)
 _LONG = 100
@@ -283,9 +284,15 @@ def _digest(value: BaseModel) -> str:
     return hashlib.blake2b(str(content).encode(), digest_size=6).hexdigest()
 
 
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Return the items by key, in the given order."""
+    found: dict[Key, list[Item]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
+
+
 def by_workload(cells: Iterable[Cell]) -> list[list[Cell]]:
     """Return the cells that differ only in their stack together, in the given order: these are compared."""
-    found: dict[str, list[Cell]] = {}
-    for cell in cells:
-        found.setdefault(cell.model_dump_json(exclude={"stack", "time_limit_s", "slice_s"}), []).append(cell)
-    return list(found.values())
+    alike = grouped(cells, lambda cell: cell.model_dump_json(exclude={"stack", "time_limit_s", "slice_s"}))
+    return list(alike.values())

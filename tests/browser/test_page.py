@@ -9,7 +9,7 @@ from tests.browser import campaigns
 from tests.browser.conftest import SCREENSHOTS, Opened, Opener
 
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, OpenReason, Verdicts
-from fslab.explain.statement_model import Certainty, Explanation
+from fslab.explain.evidence import Certainty, Explanation
 from fslab.report.page import assemble, render
 from fslab.report.page.compare import comparisons
 from fslab.report.page.model import Page

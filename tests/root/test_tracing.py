@@ -23,7 +23,7 @@ from fslab.campaign.trial_loop import new_id
 from fslab.campaign.undo_journal import CampaignJournal
 from fslab.cell import Cache, Cell, MediumSpec, TrialKey
 from fslab.explain.evidence import Evidence
-from fslab.explain.statements import statements_of
+from fslab.explain.mechanisms import statements_of
 from fslab.probes import REGISTRY, Target
 from fslab.storage import Workspace
 from fslab.system import detached_mounts, mounts

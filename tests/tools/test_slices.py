@@ -22,7 +22,7 @@ from fslab.campaign.time_slices import SlicedRun, WorkLeftError, take_turns
 from fslab.cell import Cell, TrialKey
 from fslab.errors import NoSpaceError, ToolTimeoutError
 from fslab.feasibility._campaign import RefusingJournal
-from fslab.plan.slicing import LEAST_SLICES
+from fslab.plan.expand import LEAST_SLICES
 from fslab.stopping_settings import StoppingRule
 from fslab.storage import Workspace
 from fslab.system import priority, proc

@@ -11,12 +11,12 @@ from tests import made
 
 from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, WorkloadSpec
 from fslab.claims.build import asked_of
+from fslab.claims.campaign_estimates import Trials
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer
 from fslab.claims.parts import Part
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
-from fslab.claims.trials import Trials
 from fslab.stats import estimate_model
 from fslab.stats.interim_looks import Looks
 from fslab.trial_record import Status, TrialRecord, Value

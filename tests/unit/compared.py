@@ -9,7 +9,7 @@ from typing import Any
 from tests import made
 
 from fslab.analysis.campaign_comparison import Results, compare_results
-from fslab.analysis.campaign_comparison_model import CampaignComparison
+from fslab.analysis.campaign_comparison_lines import CampaignComparison
 from fslab.analysis.matching_cells import MatchedBy
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.trial_record import Metric, Provenance, TrialRecord, Value

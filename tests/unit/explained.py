@@ -8,7 +8,7 @@ from tests import made
 
 from fslab.cell import Cell
 from fslab.explain.evidence import Evidence
-from fslab.explain.statements import statements_of
+from fslab.explain.mechanisms import statements_of
 from fslab.trial_record import TrialRecord, Value
 from fslab.units import Unit
 

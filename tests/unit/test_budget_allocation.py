@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.unit.claimed import cell, claim, parts
 
-from fslab.analysis.budget_allocation import Candidate, Effort, allocate
+from fslab.analysis.further_trials import Candidate, Effort, allocate
 from fslab.claims.model import ClaimVerdict, PartFinding
-from fslab.claims.trials_needed import effort_of
+from fslab.claims.verdict import effort_of
 
 COST = {"a": 1.0, "b": 1.0, "c": 10.0}
 

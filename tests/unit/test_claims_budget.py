@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.made import known
 from tests.unit.claimed import cell
 
 from fslab.campaign.schedule import budget_words, too_small
@@ -36,8 +37,7 @@ def test_a_budget_for_fewer_than_three_blocks_is_reported() -> None:
         == "claims: the budget is enough for about 8 trials of each of 4 cells"
     )
     assert budget_words(CELLS, None) is None
-    said = budget_words(CELLS, 2.5 * BLOCK_S)
-    assert said is not None
+    said = known(budget_words(CELLS, 2.5 * BLOCK_S))
     assert "is enough for 2.5 trials of each of the 4 cells with claims, and at least 3 are needed" in said
 
 

@@ -1,4 +1,4 @@
-"""Tests of verdicts on claims. The intervals were calculated by hand (see ``claimed.NOISE``)."""
+"""Tests of verdicts on claims, alone and together. Intervals were calculated by hand (see ``claimed.NOISE``)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import exp
 
 import pytest
+from tests.made import known
 from tests.unit.claimed import (
     HALF,
     HALF_975,
@@ -20,17 +21,17 @@ from tests.unit.claimed import (
 )
 
 from fslab.cell import Cell, MachineSpec
-from fslab.claims.claim_words import claim_verdict_words
+from fslab.claims.campaign_estimates import Trials
+from fslab.claims.claim_words import claim_verdict_words, finding_words
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.finding_words import finding_words
-from fslab.claims.model import BELOW, ClaimVerdict, OpenReason
+from fslab.claims.model import BELOW, ClaimAnswer, ClaimVerdict, OpenReason
 from fslab.claims.parts import within
-from fslab.claims.trials import Trials
+from fslab.claims.requirement_check import ClaimParts, answers
 from fslab.claims.verdict import common, from_edge, of_claim
+from fslab.stats import Interval
 from fslab.stats.comparison_settled import Goal, is_settled
 from fslab.stats.estimate_model import CORRELATED, ComparisonMethod, RatioEstimate
 from fslab.stats.interim_looks import Looks, compare_at_look
-from fslab.stats.interval_model import Interval
 from fslab.trial_record import Provenance
 
 __all__ = ["known_independent"]
@@ -77,8 +78,7 @@ def test_what_holds_only_if_trials_are_independent_is_open_with_a_tendency() -> 
         ClaimVerdict.REPLICATED,
     )
     assert ">= 1.9 only if trials are independent, which needs 20 blocks to check" in near.words
-    assert near.findings[0].further is not None
-    assert near.findings[0].further <= 16
+    assert known(near.findings[0].further) <= 16
     assert claim_verdict_words(near, printed=False).startswith(
         "open: replicated only if trials are independent"
     )
@@ -480,9 +480,7 @@ def test_what_is_not_possible_here_is_reported() -> None:
 def test_looking_again_and_again_takes_wider_intervals() -> None:
     once = answer(claim("xfs > ext4"), TWICE).findings[0]
     looked = answer(claim("xfs > ext4"), TWICE, looks=Looks(first=4)).findings[0]
-    assert once.high is not None
-    assert looked.high is not None
-    assert looked.high > once.high
+    assert known(looked.high) > known(once.high)
     assert looked.coverage == 0.95
 
 
@@ -494,8 +492,7 @@ def test_a_failed_trial_does_not_make_a_look_use_the_level_of_the_one_before() -
     found = answer(claim("xfs > ext4"), [(EXT4, spoilt), (XFS, values)], looks=looks).findings[0]
     common = {block: value for block, value in enumerate(values) if block != 2}
     second = compare_at_look(common, dict.fromkeys(common, 100.0), looks=looks, blocks=5)
-    assert second.interval is not None
-    assert (found.low, found.high) == (second.interval.low, second.interval.high)
+    assert (found.low, found.high) == (known(second.interval).low, known(second.interval).high)
 
 
 @pytest.mark.parametrize(
@@ -558,8 +555,7 @@ def test_a_part_that_is_open_has_a_forecast_even_if_the_nearer_end_is_excluded()
         method=ComparisonMethod.SIGNED_RANK, coverage=0.95,
     )  # fmt: skip
     shifted = from_edge(within(0.05), estimate)
-    assert shifted.interval is not None
-    assert shifted.interval.low < 1 < shifted.interval.high
+    assert known(shifted.interval).low < 1 < known(shifted.interval).high
     assert not is_settled(shifted, shifted.differs is True, goal=Goal.DECIDED, precision=0.02)
 
 
@@ -567,3 +563,50 @@ def test_an_interval_that_says_nothing_has_no_long_numbers() -> None:
     (finding,) = answer(claim("xfs > ext4"), TWICE).findings
     wide = finding.model_copy(update={"low": 1e-8, "high": 2.7e10})
     assert "xfs / ext4 is 2 (<0.001–>1000)" in finding_words(wide)
+
+
+def judged(*statements: str, xfs: float = 200.0) -> tuple[ClaimAnswer, ...]:
+    records = [*trials(EXT4, steady(100.0)), *trials(XFS, noisy(xfs)), *trials(BTRFS, noisy(101.0))]
+    asked = []
+    for text in statements:
+        found, missing = parts(claim(text), [EXT4, XFS, BTRFS])
+        asked.append(ClaimParts(parts=found, missing=missing, margin=0.01))
+    return answers(asked, Evaluator(trials=Trials(records=records)))
+
+
+@independent
+def test_where_every_claim_is_decided_none_is_corrected() -> None:
+    clear, near = judged("xfs > ext4", "xfs / ext4 >= 1.91")
+    assert (clear.verdict, near.verdict) == (ClaimVerdict.REPLICATED, ClaimVerdict.REPLICATED)
+    assert near.findings[0].low == pytest.approx(2 * exp(-HALF), rel=1e-5)
+
+
+@independent
+def test_each_open_claim_takes_its_share_of_the_error_away() -> None:
+    """With one verdict on two claims, the error is 2.5 %, and the interval starts at 1.8950.
+
+    The claim on btrfs and ext4 is open. Therefore ``>= 1.91`` is open too, and ``>= 1.89`` is replicated.
+    """
+    near, open_one = judged("xfs / ext4 >= 1.91", "btrfs > ext4")
+    assert (near.verdict, open_one.verdict) == (ClaimVerdict.OPEN, ClaimVerdict.OPEN)
+    clear, _ = judged("xfs / ext4 >= 1.89", "btrfs > ext4")
+    assert clear.verdict is ClaimVerdict.REPLICATED
+    assert clear.findings[0].low == pytest.approx(2 * exp(-HALF_975), rel=1e-5)
+
+
+@independent
+def test_verdicts_support_each_other() -> None:
+    """With one verdict on three claims, the error is 1.67 %, and the interval starts at 1.8784: ``>= 1.885`` is open.
+
+    With a second verdict, the error is 3.33 %, and ``>= 1.885`` is replicated.
+    """
+    one, _, _ = judged("xfs / ext4 >= 1.885", "btrfs > ext4", "btrfs / ext4 > 1.001")
+    assert one.verdict is ClaimVerdict.OPEN
+    two, other, _ = judged("xfs / ext4 >= 1.885", "xfs / ext4 >= 1.5", "btrfs > ext4")
+    assert (two.verdict, other.verdict) == (ClaimVerdict.REPLICATED, ClaimVerdict.REPLICATED)
+
+
+@independent
+def test_what_cannot_be_tested_does_not_count() -> None:
+    near, unknown = judged("xfs / ext4 >= 1.91", "xfs / ext4 >= 2 for threads=9")
+    assert (near.verdict, unknown.verdict) == (ClaimVerdict.REPLICATED, ClaimVerdict.UNKNOWN)

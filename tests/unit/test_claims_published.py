@@ -10,6 +10,7 @@ from math import prod
 from pathlib import Path
 
 import pytest
+from tests.made import known
 from tests.unit.claimed import cell, claim, noisy, trials
 
 from fslab.api import claims
@@ -70,8 +71,7 @@ def test_ext_generations_contradicts_six_of_its_own_claims() -> None:
 
 def test_the_figures_that_contradict_are_named() -> None:
     found, _ = of_study("ext-generations")
-    answer = found["1"].published
-    assert answer is not None
+    answer = known(found["1"].published)
     assert "xfs / ext3 is 0.87, not > 1 (filebench-seqread-512k, table III)" in answer.words
     # Of 8 parts, 4 are contradicted. At 512 KB only ext3 is faster than XFS; at 2048 KB ext3, ext4 and btrfs are.
     against = [one.what for one in answer.findings if one.verdict is ClaimVerdict.CONTRADICTED]
@@ -94,8 +94,7 @@ def test_loop_vm_contradicts_itself_between_its_tables() -> None:
 
 def test_tables_are_kept_apart() -> None:
     found, figures = of_study("loop-vm")
-    answer = found["3"].published
-    assert answer is not None
+    answer = known(found["3"].published)
     by_table = {
         one.table: one.value for one in answer.findings if one.what == "xfs / ext4" and one.bound == "> 1"
     }
@@ -108,16 +107,14 @@ def test_tables_are_kept_apart() -> None:
 
 def test_an_overall_claim_is_the_mean_over_all_printed() -> None:
     """The ratio of claim 6d is the geometric mean over all eight printed figures: four tests, two I/O sizes."""
-    text = shipped.figures("ext-generations.csv")
-    assert text is not None
+    text = known(shipped.figures("ext-generations.csv"))
     rows = list(csv.DictReader(StringIO(text)))
     mean = {
         name: prod(float(row["value"]) for row in rows if row["filesystem"] == name)
         for name in ("ext2", "ext4")
     }
     found, _ = of_study("ext-generations")
-    answer = found["6d"].published
-    assert answer is not None
+    answer = known(found["6d"].published)
     ratio = next(one for one in answer.findings if one.what == "ext4 / ext2")
     assert ratio.value == pytest.approx((mean["ext4"] / mean["ext2"]) ** (1 / 8))
 
@@ -180,8 +177,7 @@ def by_print(of: Claim, figures: Sequence[tuple[Cell, float]], unit: str) -> Cla
     (found,) = judged(
         [of], study=scope, printed=read_figures(HEAD + "".join(rows), "x.csv", Published(), scope)
     )
-    assert found.published is not None
-    return found.published
+    return known(found.published)
 
 
 @pytest.mark.parametrize(
@@ -260,8 +256,7 @@ def test_figures_go_with_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with Store.open(str(tmp_path / "store.sqlite")) as store:
         store.create_campaign(launch.of_study(sent, "own.yaml"))
         (found,) = of_campaign(store.campaign(), store).claims
-    assert found.published is not None
-    assert found.published.verdict is ClaimVerdict.HOLDS
+    assert known(found.published).verdict is ClaimVerdict.HOLDS
 
 
 def test_claims_are_judged_once_for_the_page_and_the_conclusion(

@@ -12,18 +12,18 @@ from tests.made import campaign as new_campaign
 from tests.unit.claimed import cell, claim, noisy, steady, trials
 from tests.unit.test_claims_terminal import EXT4, XFS, made
 
-from fslab.analysis.campaign_time import measured_share, wall_s
 from fslab.api import claims, explanations
-from fslab.claims import replication, replication_table
+from fslab.claims import replication
 from fslab.claims.build import judged
+from fslab.claims.campaign_estimates import Trials
 from fslab.claims.claim_words import summary
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimVerdict
 from fslab.claims.publication_likeness import ROWS, Condition, Situation, conditions_of, same_machine
+from fslab.claims.replication import measured_share, wall_s
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
-from fslab.claims.trials import Trials
-from fslab.explain.statement_model import Certainty, Explanation
+from fslab.explain.evidence import Certainty, Explanation
 from fslab.machine import facts
 from fslab.plan.expand import expand
 from fslab.store.campaign import Campaign
@@ -181,24 +181,24 @@ def test_a_plan_tells_how_near_the_machine_is_to_the_publication() -> None:
 
 def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
     records = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), [*noisy(200.0)[:3], None])]
-    found = replication_table.result_of(made(), [records])
+    found = replication.result_of(made(), [records])
     assert (found.claims, found.replicated, found.contradicted) == (3, 1, 0)
     assert (found.open, found.tested) == (1, 2)
     assert (found.trials, found.with_warnings) == (8, 1)
     line = "| [s](s.md) | 2026-11-20 | 3 | 2 of 3 | 1 | 0 | 0 | 0 | 1 | 0 | 8 | 1 | 0 % |"
-    assert line in list(replication_table.index([found]))
+    assert line in list(replication.index([found]))
 
 
 def test_trials_that_cannot_run_here_are_no_warnings() -> None:
     ran = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), [*noisy(200.0)[:3], None])]
     one = trials(cell("btrfs"), [None])[0].model_copy(update={"status": Status.UNSUPPORTED})
-    found = replication_table.result_of(made(), [[*ran, one]])
+    found = replication.result_of(made(), [[*ran, one]])
     assert (found.trials, found.with_warnings, found.impossible) == (8, 1, 1)
-    words = replication_table.effort_words(found)
+    words = replication.effort_words(found)
     assert words.startswith("8 trials in ")
     assert ", 1 of them failed" in words
     assert words.endswith("; 1 trial cannot run here")
-    assert "cannot run" not in replication_table.effort_words(replication_table.result_of(made(), [ran]))
+    assert "cannot run" not in replication.effort_words(replication.result_of(made(), [ran]))
 
 
 @pytest.mark.parametrize(
@@ -212,40 +212,40 @@ def test_trials_that_cannot_run_here_are_no_warnings() -> None:
 )
 def test_the_name_of_a_study_is_text_and_replaces_no_table(study: str, link: str, tmp_path: Path) -> None:
     """A store or a file of others can have any."""
-    found = replication_table.result_of(made(), [trials(cell("ext4"), steady(100.0))])
+    found = replication.result_of(made(), [trials(cell("ext4"), steady(100.0))])
     named = found.model_copy(update={"study": study})
     (tmp_path / replication.page_name(study)).touch()
     assert [each.name for each in tmp_path.iterdir()] != ["README.md"]
-    table = "\n".join(replication_table.index([named]))
+    table = "\n".join(replication.index([named]))
     assert f"| {link}" in table
-    again = "\n".join(replication_table.index([found, named], table))
+    again = "\n".join(replication.index([found, named], table))
     assert again.count(f"| {link}") == 1
-    assert "\n".join(replication_table.index([found], table)) == again
+    assert "\n".join(replication.index([found], table)) == again
 
 
 def test_studies_without_a_new_page_keep_their_lines() -> None:
     records = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), steady(200.0))]
-    found = replication_table.result_of(made(), [records])
-    both = "\n".join(replication_table.index([found, found.model_copy(update={"study": "r"})]))
+    found = replication.result_of(made(), [records])
+    both = "\n".join(replication.index([found, found.model_copy(update={"study": "r"})]))
     stale = both.replace("| [s](s.md) | 2026", "| [s](s.md) | 1999")
-    assert "\n".join(replication_table.index([found], stale)) == both
+    assert "\n".join(replication.index([found], stale)) == both
     assert both.index("| [r]") < both.index("| [s]")
     assert "[verdicts](../claims.md#verdicts)" in both
     assert "Rules" not in both
     old = "| [q](q.md) | 3 | 1 |"  # of a table with fewer columns
-    assert old not in "\n".join(replication_table.index([found], f"{both}\n{old}"))
+    assert old not in "\n".join(replication.index([found], f"{both}\n{old}"))
 
 
 def test_the_rules_of_earlier_pages_are_told_as_long_as_there_is_one() -> None:
-    found = replication_table.result_of(made(), [trials(cell("ext4"), steady(100.0))])
-    both = "\n".join(replication_table.index([found, found.model_copy(update={"study": "r"})]))
+    found = replication.result_of(made(), [trials(cell("ext4"), steady(100.0))])
+    both = "\n".join(replication.index([found, found.model_copy(update={"study": "r"})]))
     mixed = both.replace("| [r](r.md) | 2026-11-20 | 3 |", "| [r](r.md) | 2025-01-01 | 2 |")
-    told = "\n".join(replication_table.index([found], mixed))
+    told = "\n".join(replication.index([found], mixed))
     assert "| [r](r.md) | 2025-01-01 | 2 |" in told
     assert "\nRules 2: evaluated by the median of a rate: some claims" in told
-    again = "\n".join(replication_table.index([found], told))
+    again = "\n".join(replication.index([found], told))
     assert again == told
-    assert "\n".join(replication_table.index([found.model_copy(update={"study": "r"})], told)) == both
+    assert "\n".join(replication.index([found.model_copy(update={"study": "r"})], told)) == both
 
 
 def test_the_measured_share_is_that_of_the_run() -> None:

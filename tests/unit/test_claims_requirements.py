@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from tests.made import known
 from tests.unit.claimed import cell, claim, known_independent, noisy, parts, steady, trials
 
 from fslab.cell import Cell, MachineSpec
 from fslab.claims import claim_words
 from fslab.claims.build import asked_of
+from fslab.claims.campaign_estimates import Trials
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, PartFinding
-from fslab.claims.multiplicity import answers
 from fslab.claims.parts import Bounds
-from fslab.claims.requirement_check import Setting
-from fslab.claims.requirements import REGISTRY, CellFacts, Compared, Lever
+from fslab.claims.requirement_check import Setting, answers
+from fslab.claims.requirements import REGISTRY, CellFacts, Compared, Lever, demand, demands
 from fslab.claims.scope import Scope
-from fslab.claims.trials import Trials
 from fslab.claims.verdict import margin_of
-from fslab.claims.written_requirements import demand, demands
 from fslab.trial_record import Metric, Provenance, RunPart, Severity, TrialRecord, ValidityWarning
 from fslab.units import Direction, Unit
 
@@ -134,8 +133,7 @@ def test_each_requirement_has_a_cell_on_each_side_of_its_threshold(name: str) ->
     met, unmet, words = BOTH_SIDES[name]
     rule = REGISTRY.get(name)
     assert rule.unmet(met, declared=True) is None
-    found = rule.unmet(unmet, declared=True)
-    assert found is not None
+    found = known(rule.unmet(unmet, declared=True))
     assert words in found.what
     assert found.requirement == name
 
@@ -145,14 +143,12 @@ def test_what_is_unknown_is_an_objection_only_if_the_claim_requires_it(name: str
     unknown = of(facts(EXT4), facts(NOATIME))
     rule = REGISTRY.get(name)
     assert rule.unmet(unknown, declared=False) is None
-    found = rule.unmet(unknown, declared=True)
-    assert found is not None
+    found = known(rule.unmet(unknown, declared=True))
     assert found.what == f"it is unknown {rule.summary}"
 
 
 def test_a_wait_that_is_unknown_in_a_guest_is_an_objection() -> None:
-    found = REGISTRY.get("native").unmet(of(facts(emulated=True, guest=True)), declared=False)
-    assert found is not None
+    found = known(REGISTRY.get("native").unmet(of(facts(emulated=True, guest=True)), declared=False))
     assert found.try_ == "--on host"
 
 
@@ -223,8 +219,7 @@ def test_a_requirement_is_written_with_a_limit_in_its_own_sense() -> None:
 def test_flushes_can_be_required_too() -> None:
     rule, seldom = REGISTRY.get("flushes"), two(metric=FILES, value=99.2, flushes=5.0)
     assert rule.unmet(seldom, declared=True) is None
-    found = rule.unmet(seldom, limit=0.5, at_least=True, declared=True)
-    assert found is not None
+    found = known(rule.unmet(seldom, limit=0.5, at_least=True, declared=True))
     assert (found.what, found.by_software) == ("5 flushes for 992 operations", True)
 
 

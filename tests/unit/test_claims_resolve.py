@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-import pytest
-from tests.unit.claimed import cell, claim, names, parts
+from collections.abc import Mapping
 
-from fslab.cell import Scalar
+import pytest
+from tests.made import known
+from tests.unit.claimed import cell, claim, names, noisy, parts, steady, trials
+
+from fslab.cell import Cell, MediumSpec, Scalar
+from fslab.claims.build import judged
+from fslab.claims.campaign_estimates import Trials
+from fslab.claims.claim_words import scoped_words
+from fslab.claims.evaluate import Evaluator
 from fslab.claims.mistakes import mistakes
+from fslab.claims.model import ClaimAnswer, ClaimVerdict
 from fslab.claims.parts import Quotient, Spread
-from fslab.claims.scope import Scope
+from fslab.claims.scope import GUEST_MEMORY, Scope
+from fslab.machine.kinds import DEFAULT_MEMORY
+from fslab.storage.layouts import REGISTRY as LAYOUT_TYPES
+from fslab.workloads import REGISTRY as WORKLOADS
 
 THREE = [cell(name) for name in ("ext4", "xfs", "btrfs")]
 LATENCY = {"numjobs": 1}
@@ -234,3 +245,71 @@ def test_a_statement_that_no_figure_can_answer_is_refused(that: str, why: str) -
 def test_a_stack_goes_by_file_system_and_by_name(name: str) -> None:
     scope = Scope(cells=tuple(MOUNTS))
     assert name in scope.stacks
+
+
+XFS, EXT4, BTRFS = cell("xfs"), cell("ext4"), cell("btrfs")
+JOURNAL, NODATACOW = cell("ext4", mount="data=journal"), cell("btrfs", mount="nodatacow")
+EVERY = (XFS, EXT4, JOURNAL, BTRFS, NODATACOW)
+# btrfs with nodatacow is faster than xfs. All others are slower than xfs.
+SPEED = {XFS.id: 200.0, EXT4.id: 100.0, JOURNAL.id: 50.0, BTRFS.id: 90.0, NODATACOW.id: 400.0}
+
+
+def measured(that: str, cells: tuple[Cell, ...] = EVERY, speed: Mapping[str, float] = SPEED) -> ClaimAnswer:
+    scope = Scope(cells=cells)
+    records = [
+        one for each in cells for one in trials(each, (noisy if each is XFS else steady)(speed[each.id]))
+    ]
+    (found,) = judged(
+        [claim(that)],
+        study=scope,
+        printed=None,
+        campaign=scope,
+        judge=Evaluator(trials=Trials(records=records)),
+    )
+    return known(found.measured)
+
+
+@pytest.mark.parametrize("that", ["xfs is first", "xfs[defaults] is first"])
+def test_what_is_left_out_is_reported(that: str) -> None:
+    found = measured(that)
+    assert found.verdict is ClaimVerdict.REPLICATED
+    assert found.compared == ("xfs", "ext4", "btrfs")
+    assert found.left_out == ("ext4 data=journal", "btrfs nodatacow")
+    assert scoped_words(found).endswith(
+        "; compared: xfs, ext4, btrfs; left out: ext4 data=journal, btrfs nodatacow"
+    )
+    assert found.model_dump(mode="json")["left_out"] == ["ext4 data=journal", "btrfs nodatacow"]
+
+
+def test_a_condition_can_name_what_a_medium_sets() -> None:
+    small, large = (
+        XFS.model_copy(
+            update={
+                "stack": XFS.stack.model_copy(
+                    update={"medium": MediumSpec(name=f"m.{size}", type="ram", options={"sector": size})}
+                )
+            }
+        )
+        for size in (512, 4096)
+    )
+    found = measured("xfs[sector=4096] > xfs[sector=512]", (small, large), {small.id: 100, large.id: 200})
+    assert found.verdict is ClaimVerdict.REPLICATED
+
+
+def test_where_nothing_is_left_out_what_was_compared_is_reported() -> None:
+    found = measured("xfs > ext4", (XFS, EXT4))
+    assert (found.compared, found.left_out) == (("xfs", "ext4"), ())
+    assert scoped_words(found) == f"{found.words}; compared: xfs, ext4"
+
+
+def test_the_memory_of_a_guest_is_that_of_its_machine() -> None:
+    """Claims do not import machines."""
+    assert GUEST_MEMORY == DEFAULT_MEMORY
+
+
+def test_no_parameter_of_a_tool_hides_an_option_of_a_layout() -> None:
+    """A condition such as ``chunk=64k`` would mean the tool's, and the cells with other chunks would be left out."""
+    options = {name for each in LAYOUT_TYPES.names() for name in LAYOUT_TYPES.get(each).Options.model_fields}
+    assert {"chunk", "disks"} <= options
+    hidden = {each: options & set(WORKLOADS.get(each).Parameters.model_fields) for each in WORKLOADS.names()}
+    assert {tool: names for tool, names in hidden.items() if names} == {}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from math import exp
+from typing import Any
 
 import pytest
+from tests.made import known
 from tests.unit.claimed import cell, claim, trials
 
-from fslab.analysis.further_trials import InterimResult
+from fslab.analysis.further_trials import ClaimsProgress, InterimResult
 from fslab.campaign.schedule import Schedule
 from fslab.campaign.trial_loop import resume
 from fslab.cell import Cell
@@ -41,24 +44,32 @@ def record(of: Cell, block: int, made: Callable[[Cell, int], float]) -> TrialRec
     return trials(of, [made(of, block)] * (block + 1), metric)[block]
 
 
+def planned(*claims: Claim, **more: Any) -> Schedule:
+    return Schedule(**{"cells": CELLS, "stopping": UNTIL, "seed": 1, "claims": claims, **more})
+
+
+def measured(schedule: Schedule, made: Callable[[Cell, int], float] = value) -> list[TrialRecord]:
+    """Run the trials of a schedule, and those that its looks add, to the end."""
+    records: list[TrialRecord] = []
+    while len(records) < len(schedule.trials):
+        records += [record(each, block, made) for block, each in schedule.trials[len(records) :]]
+        schedule.look(records)
+    return records
+
+
+def of_claims(look: InterimResult | None) -> ClaimsProgress:
+    assert look is not None
+    return known(look.claims)
+
+
 def finished(
     *claims: Claim, made: Callable[[Cell, int], float] = value, printed: Printed | None = None
 ) -> tuple[dict[str, int], InterimResult]:
     """Run a campaign to its end. Return the number of planned trials by cell, and the last interim result."""
-    schedule = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, printed=printed or {})
-    records: dict[tuple[str, int], TrialRecord] = {}
-    while True:
-        for block, each in schedule.trials:
-            records.setdefault((each.id, block), record(each, block, made))
-        planned = len(schedule.trials)
-        look = schedule.look(list(records.values()))
-        assert look is not None
-        if len(schedule.trials) == planned:
-            break
-    counts = {f"{each.stack.name} {each.workload.name}": 0 for each in CELLS}
-    for _, each in schedule.trials:
-        counts[f"{each.stack.name} {each.workload.name}"] += 1
-    return counts, look
+    schedule = planned(*claims, printed=printed or {})
+    records = measured(schedule, made)
+    look = known(schedule.look(records))
+    return dict(Counter(f"{each.stack.name} {each.workload.name}" for _, each in schedule.trials)), look
 
 
 def test_cells_of_no_claim_come_last_with_the_trials_of_the_study() -> None:
@@ -66,7 +77,7 @@ def test_cells_of_no_claim_come_last_with_the_trials_of_the_study() -> None:
     assert counts["xfs w"] == counts["ext4 w"] > 4
     assert {counts[name] for name in counts if name not in {"xfs w", "ext4 w"}} == {4}
     assert counts["xfs w"] >= counts["btrfs w"] + 4, "its partners are measured beside it once more"
-    schedule = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=(claim("xfs > ext4", on="w"),))
+    schedule = planned(claim("xfs > ext4", on="w"))
     assert {each.stack.name for _, each in schedule.trials} == {"xfs", "ext4"}
 
 
@@ -84,11 +95,8 @@ def test_a_claim_whose_figures_are_far_from_the_printed_ones_gets_no_more_trials
 def test_all_cells_of_a_workload_are_in_the_blocks_of_one_that_no_claim_is_about() -> None:
     """Otherwise, trials with the same number would be compared that are as far apart as the campaign is long."""
     of = claim("xfs > ext4", on="w")
-    schedule = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=(of,))
-    records: list[TrialRecord] = []
-    while len(records) < len(schedule.trials):
-        records += [record(each, block, value) for block, each in schedule.trials[len(records) :]]
-        schedule.look(records)
+    schedule = planned(of)
+    measured(schedule)
     blocks = {block for block, each in schedule.trials if each.stack.name == "btrfs"}
     assert len(blocks) == 4
     for name in NAMES:
@@ -98,14 +106,11 @@ def test_all_cells_of_a_workload_are_in_the_blocks_of_one_that_no_claim_is_about
 
 def test_what_a_resumed_campaign_plans_is_the_same() -> None:
     claims = (claim("xfs > ext4", on="w"), claim("ext4 ~ xfs within 2%", on="r", id="2"))
-    whole = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, budget_s=60.0)
-    records: list[TrialRecord] = []
-    while len(records) < len(whole.trials):
-        records += [record(each, block, value) for block, each in whole.trials[len(records) :]]
-        whole.look(records)
+    whole = planned(*claims, budget_s=60.0)
+    records = measured(whole)
     assert 16 < len(whole.trials) <= len(CELLS) * UNTIL.most
     for stored in range(0, len(records), 5):
-        again = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, budget_s=60.0)
+        again = planned(*claims, budget_s=60.0)
         again.catch_up(records[:stored])
         assert again.trials == whole.trials[: len(again.trials)]
         assert len(again.trials) > stored
@@ -113,31 +118,23 @@ def test_what_a_resumed_campaign_plans_is_the_same() -> None:
 
 def test_the_time_between_trials_is_spent_too() -> None:
     """But not the time until a campaign is resumed. A resumed run has all of its own budget."""
-    schedule = Schedule(
-        cells=CELLS, stopping=UNTIL, seed=1, claims=(claim("xfs > ext4", on="w"),), budget_s=100.0
-    )
+    schedule = planned(claim("xfs > ext4", on="w"), budget_s=100.0)
     records = []
     for number, (block, each) in enumerate(schedule.trials):
         one = record(each, block, value).model_copy(update={"duration_s": 1.0})
         resumed_s = 1800.0 if number >= len(schedule.trials) // 2 else 0.0
         started = BEGIN + timedelta(seconds=1.5 * number + resumed_s)
         records.append(one.model_copy(update={"started": started}))
-    look = schedule.look(records)
-    assert look is not None
-    assert look.claims is not None
-    assert look.claims.left_s == pytest.approx(100.0 - 1.5 * len(records))
-    again = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=schedule.claims, budget_s=100.0)
+    assert of_claims(schedule.look(records)).left_s == pytest.approx(100.0 - 1.5 * len(records))
+    again = planned(*schedule.claims, budget_s=100.0)
     resume(again, records[:-1], budget_s=60.0)
-    look = again.look(records)
-    assert look is not None
-    assert look.claims is not None
-    assert look.claims.left_s == pytest.approx(60.0 - 1.5)
+    assert of_claims(again.look(records)).left_s == pytest.approx(60.0 - 1.5)
 
 
 def test_a_claim_with_too_few_sound_blocks_gets_more_of_them() -> None:
     """All trials of xfs but the first are invalid, so the ratio is unknown: the claim must not be given up yet."""
     of = claim("xfs > ext4", on="w")
-    schedule = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=(of,), budget_s=100.0)
+    schedule = planned(of, budget_s=100.0)
     records = [record(each, block, value) for block, each in schedule.trials]
     broken = [
         one.model_copy(update={"status": Status.INVALID})
@@ -145,10 +142,8 @@ def test_a_claim_with_too_few_sound_blocks_gets_more_of_them() -> None:
         else one
         for one in records
     ]
-    look = schedule.look(broken)
-    assert look is not None
-    assert look.claims is not None
-    assert (look.claims.open, look.claims.given_up) == (("1",), ())
+    progress = of_claims(schedule.look(broken))
+    assert (progress.open, progress.given_up) == (("1",), ())
     assert len(schedule.trials) > len(records)
 
 
@@ -163,15 +158,12 @@ def test_a_claim_beyond_the_budget_is_given_up_and_its_time_goes_to_others() -> 
     narrow = claim("xfs / ext4 ~ 1.08 within 0.1%", on="w", id="narrow")
     wide = claim("xfs / ext4 > 1", on="w", id="wide")
     stopping = UNTIL.model_copy(update={"max_trials": 200, "planned_most": 20})
-    schedule = Schedule(cells=CELLS, stopping=stopping, seed=1, claims=(narrow, wide), budget_s=100.0)
+    schedule = planned(narrow, wide, stopping=stopping, budget_s=100.0)
     records: list[TrialRecord] = []
     told = []
     while len(records) < len(schedule.trials):
         records += [record(each, block, turning) for block, each in schedule.trials[len(records) :]]
-        look = schedule.look(records)
-        assert look is not None
-        assert look.claims is not None
-        told.append(look.claims)
+        told.append(of_claims(schedule.look(records)))
     assert "narrow" in told[0].given_up
     assert told[0].open == ("wide",)
     assert "wide" in told[-1].decided
@@ -182,8 +174,7 @@ def test_what_is_clear_at_once_ends_at_once() -> None:
     counts, look = finished(claim("btrfs is last", on="w"))
     assert set(counts.values()) == {4}
     assert look.open == ()
-    assert look.claims is not None
-    assert look.claims.decided == ("1",)
+    assert of_claims(look).decided == ("1",)
 
 
 def test_a_contradicted_claim_gets_no_more_trials_for_its_other_parts() -> None:
@@ -209,7 +200,7 @@ def test_what_is_nearer_to_a_limit_than_the_precision_is_left() -> None:
 
 
 def test_progress_tells_what_is_open() -> None:
-    schedule = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=(claim("xfs > ext4", on="w"),))
+    schedule = planned(claim("xfs > ext4", on="w"))
     records = [record(each, block, value) for block, each in schedule.trials]
     look = schedule.analysis.look(records, schedule.blocks)
     lines = list(look_lines(look))
@@ -244,21 +235,18 @@ def test_each_look_of_a_resumed_campaign_is_repeated_with_the_budget_of_its_run(
     """
     claims = (claim("xfs > ext4", on="w"), claim("ext4 ~ xfs within 2%", on="r", id="2"))
     records: list[TrialRecord] = []
-    first = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, budget_s=20.0, runs=begins(20.0))
+    first = planned(*claims, budget_s=20.0, runs=begins(20.0))
     run(first, records, number=0, until=ended)
     stored = len(records)
     runs = begins(20.0, 60.0)
-    second = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, budget_s=20.0, runs=runs)
+    second = planned(*claims, budget_s=20.0, runs=runs)
     resume(second, records, budget_s=60.0)
     assert second.trials[:stored] == first.trials[:stored]
     assert len(second.trials) > stored, "its budget pays for more"
     run(second, records, number=1, until=stored + 7)
     runs = begins(20.0, 60.0, 100.0)
-    third = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, budget_s=20.0, runs=runs)
+    third = planned(*claims, budget_s=20.0, runs=runs)
     resume(third, records, budget_s=100.0)
     assert third.trials[: len(second.trials)] == second.trials
     more = [record(each, block, value) for block, each in third.trials[len(records) :]]
-    look = third.look(records + more)
-    assert look is not None
-    assert look.claims is not None
-    assert look.claims.left_s == pytest.approx(100.0 - len(more), abs=1.0)
+    assert of_claims(third.look(records + more)).left_s == pytest.approx(100.0 - len(more), abs=1.0)

@@ -8,15 +8,14 @@ import pytest
 from rich.console import Console
 from tests.unit.claimed import cell, claim, noisy, steady, trials
 
-from fslab.claims.agreement import agreement
 from fslab.claims.build import judged, tables
+from fslab.claims.campaign_estimates import Trials
 from fslab.claims.claim_words import summaries
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.model import ClaimAnswer, ClaimVerdict, Verdicts
+from fslab.claims.model import ClaimAnswer, ClaimVerdict, Verdicts, agreement
 from fslab.claims.published import read_figures
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
-from fslab.claims.trials import Trials
 from fslab.report import claims_terminal as terminal
 
 EXT4, XFS, REISER4 = (cell(name) for name in ("ext4", "xfs", "reiser4"))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.made import known
 from tests.unit.explained import DIRECT, cell, seen
 
 from fslab.explain import ablation
-from fslab.explain.attribution import attribute
-from fslab.explain.mechanism_switch import Switch, all_off
-from fslab.explain.mechanisms import REGISTRY
+from fslab.explain.ablation import attribute
+from fslab.explain.mechanisms import REGISTRY, Switch, all_off
 from fslab.store.campaign import Ablation
 
 
@@ -62,8 +64,7 @@ def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
         "x": {block: 4 * value for block, value in noise.items()},
         "y": {4 - block: value for block, value in noise.items()},
     }
-    found = ablation.attributed(plan, values, 0.95)
-    assert found is not None
+    found = known(ablation.attributed(plan, values, 0.95))
     words = ablation.in_words(plan, found)
     assert words[0].startswith("w: xfs is better than btrfs by a factor of 8 (8–8)")
     assert words[1] == "btrfs is slower because of copy-on-write."
@@ -73,8 +74,9 @@ def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
     )
     assert any(line.startswith("  data checksums: not the cause") for line in words)
     assert "remains unexplained" in words[-1]
-    reversed_here = ablation.attributed(plan, {name: {0: 1 / each[0]} for name, each in values.items()}, 0.95)
-    assert reversed_here is not None
+    reversed_here = known(
+        ablation.attributed(plan, {name: {0: 1 / each[0]} for name, each in values.items()}, 0.95)
+    )
     words = ablation.in_words(plan, reversed_here)
     assert (
         words[0]
@@ -97,8 +99,9 @@ def test_what_both_stacks_have_is_not_why_one_is_slower() -> None:
         "barriers": dict.fromkeys(range(4), 5.0),
         "data-journalling": dict.fromkeys(range(4), 1.6),
     }
-    found = ablation.attributed(a_plan("barriers", "data-journalling", common=("barriers",)), values, 0.95)
-    assert found is not None
+    found = known(
+        ablation.attributed(a_plan("barriers", "data-journalling", common=("barriers",)), values, 0.95)
+    )
     words = ablation.in_words(a_plan("barriers", "data-journalling", common=("barriers",)), found)
     assert words[1] == "a is slower because of journalling of data."
     assert words[2].startswith("  Switching cache flushes off (no barriers) makes a faster by a factor of 5")
@@ -110,8 +113,7 @@ def test_what_both_stacks_have_is_not_why_one_is_slower() -> None:
 def test_another_question_is_not_a_share_of_the_difference() -> None:
     level = dict.fromkeys(range(4), 1.0)
     values = {"s": level, "f": dict.fromkeys(range(4), 3.0), "page-cache": dict.fromkeys(range(4), 0.5)}
-    found = ablation.attributed(a_plan("page-cache"), values, 0.95)
-    assert found is not None
+    found = known(ablation.attributed(a_plan("page-cache"), values, 0.95))
     assert found.shares == {}
     assert found.rest.factor == pytest.approx(3)
     words = ablation.in_words(a_plan("page-cache"), found)
@@ -127,8 +129,7 @@ def test_another_question_is_not_a_share_of_the_difference() -> None:
 
 def test_few_blocks_show_no_difference_and_small_shares_no_cause() -> None:
     few = {"s": {0: 1.0, 1: 1.0}, "f": {0: 1.01, 1: 1.01}, "journal": {0: 1.0, 1: 1.0}}
-    found = ablation.attributed(a_plan("journal"), few, 0.95)
-    assert found is not None
+    found = known(ablation.attributed(a_plan("journal"), few, 0.95))
     first = ablation.in_words(a_plan("journal"), found)[0]
     assert (
         first
@@ -136,8 +137,7 @@ def test_few_blocks_show_no_difference_and_small_shares_no_cause() -> None:
     )
     level = dict.fromkeys(range(4), 1.0)
     many = {"s": level, "f": dict.fromkeys(range(4), 8.0), "journal": dict.fromkeys(range(4), 1.01)}
-    found = ablation.attributed(a_plan("journal"), many, 0.95)
-    assert found is not None
+    found = known(ablation.attributed(a_plan("journal"), many, 0.95))
     assert not any("because of" in line for line in ablation.in_words(a_plan("journal"), found))
 
 
@@ -165,8 +165,7 @@ def test_without_a_gap_nothing_is_its_cause_and_nothing_narrows_it(
         "x": dict(enumerate((2.0, 2.02, 1.98, 2.0))),
         "y": dict(enumerate((0.5, 0.51, 0.49, 0.5))),
     }
-    found = ablation.attributed(plan, values, 0.95)
-    assert found is not None
+    found = known(ablation.attributed(plan, values, 0.95))
     words = ablation.in_words(plan, found)
     assert words[0].startswith(first)
     assert words[1].startswith("  Switching copy-on-write off (nodatacow) makes a faster by a factor of 2 (")
@@ -180,8 +179,7 @@ def test_a_wide_interval_around_nothing_shows_nothing() -> None:
     )  # fmt: skip
     level = dict.fromkeys(range(4), 1.0)
     values = {"s": level, "f": dict.fromkeys(range(4), 2.0), "x": {0: 0.5, 1: 2.0, 2: 1.0, 3: 1.1}}
-    found = ablation.attributed(plan, values, 0.95)
-    assert found is not None
+    found = known(ablation.attributed(plan, values, 0.95))
     assert "more trials are needed" in ablation.in_words(plan, found)[1]
 
 
@@ -191,9 +189,79 @@ def test_a_mechanism_that_could_not_be_measured_is_left_out() -> None:
         off={"journal": "x", "barriers": "gone"}, switches={"journal": "j", "barriers": "b"},
     )  # fmt: skip
     # lower is better: 8 s, 2 s for the faster stack, 4 s without the journal
-    found = ablation.attributed(plan, {"s": {0: 8.0}, "f": {0: 2.0}, "x": {0: 4.0}}, 0.95)
-    assert found is not None
+    found = known(ablation.attributed(plan, {"s": {0: 8.0}, "f": {0: 2.0}, "x": {0: 4.0}}, 0.95))
     assert found.ratio.factor == pytest.approx(4)
     assert found.shares["journal"].factor == pytest.approx(2)
     assert set(found.shares) == {"journal"}
     assert attribute({frozenset(): {}}, {0: 1.0}) is None
+
+
+NONE, A, B, AB = frozenset[str](), frozenset({"a"}), frozenset({"b"}), frozenset({"a", "b"})
+
+
+def blocks(value: float, n: int = 5) -> dict[int, float]:
+    return dict.fromkeys(range(n), value)
+
+
+def test_independent_mechanisms_multiply() -> None:
+    # without a 2 times as fast, without b 4 times, without both 8 times; the other stack is 16 times as fast
+    found = known(attribute({NONE: blocks(1), A: blocks(2), B: blocks(4), AB: blocks(8)}, blocks(16)))
+    assert found.complete
+    factors = (found.ratio.factor, found.shares["a"].factor, found.shares["b"].factor, found.rest.factor)
+    assert factors == pytest.approx((16, 2, 4, 2))
+
+
+def test_mechanisms_that_do_the_same_share_it() -> None:
+    # switching off either one gives the whole factor of 16: each has half of the logarithm, a factor of 4
+    found = known(attribute({NONE: blocks(1), A: blocks(16), B: blocks(16), AB: blocks(16)}, blocks(16)))
+    assert found.shares["a"].factor == pytest.approx(4)
+    assert found.alone["a"].factor == pytest.approx(16)
+    assert found.rest.factor == pytest.approx(1)
+
+
+def test_without_all_combinations_interactions_are_in_the_rest() -> None:
+    found = known(attribute({NONE: blocks(1), A: blocks(2), B: blocks(4)}, blocks(4)))
+    assert not found.complete
+    assert found.rest.factor == pytest.approx(0.5), "2 × 4 × 0.5 = 4"
+
+
+def test_a_switch_that_changes_nothing_is_told_apart_from_one_that_does() -> None:
+    noise = (0.99, 1.01, 1.02, 0.98, 1.0)
+    values = {
+        NONE: dict(enumerate(noise)),
+        A: dict(enumerate(reversed(noise))),
+        B: {block: 3 * value for block, value in enumerate(noise)},
+    }
+    found = known(attribute(values, {block: 3 * value for block, value in enumerate(noise)}))
+    assert found.alone["a"].nothing
+    assert found.alone["b"].nothing is False
+
+
+def test_the_intervals_of_several_mechanisms_hold_together() -> None:
+    noisy = dict(enumerate((1.0, 1.1, 0.95, 1.05, 0.9)))
+    alone = attribute({NONE: blocks(1), A: noisy}, blocks(2))
+    beside = known(attribute({NONE: blocks(1), A: noisy, B: blocks(1), AB: noisy}, blocks(2)))
+    assert alone is not None
+    one, both = alone.alone["a"], beside.alone["a"]
+    assert one.factor == both.factor
+    assert known(both.low) < known(one.low)
+    assert alone.ratio == beside.ratio
+
+
+def test_few_or_no_blocks() -> None:
+    few = known(attribute({NONE: blocks(1, 3), A: blocks(2, 3)}, blocks(2, 3)))
+    assert few.shares["a"].low is None
+    assert few.shares["a"].nothing is None
+    assert attribute({NONE: {0: 1.0}, A: {1: 1.0}}, {0: 1.0}) is None
+    assert attribute({NONE: {0: 0.0}}, {0: 1.0}) is None
+
+
+@given(st.lists(st.lists(st.floats(0.1, 1e6), min_size=9, max_size=9), min_size=1, max_size=6))
+def test_shares_and_rest_always_multiply_to_the_ratio(rows: list[list[float]]) -> None:
+    sets = [frozenset(name for bit, name in enumerate("abc") if number >> bit & 1) for number in range(8)]
+    slow = {off: {block: row[index] for block, row in enumerate(rows)} for index, off in enumerate(sets)}
+    found = known(attribute(slow, {block: row[8] for block, row in enumerate(rows)}))
+    product = found.rest.factor
+    for share in found.shares.values():
+        product *= share.factor
+    assert product == pytest.approx(found.ratio.factor, rel=1e-9)

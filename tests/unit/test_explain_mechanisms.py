@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.made import known
 from tests.unit.explained import DIRECT, MIB, SYNCED, by_mechanism, cell, seen, trial
 
 from fslab.cell import Cell, MediumSpec
 from fslab.explain import mechanisms
-from fslab.explain.evidence import Evidence
-from fslab.explain.mechanisms import REGISTRY
-from fslab.explain.statement_model import Certainty
-from fslab.explain.statements import evidence_of, statements_of
+from fslab.explain.evidence import Certainty, Evidence, Explanation, evidence_of
+from fslab.explain.mechanisms import REGISTRY, statements_of
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.trial_record import Provenance, Severity, Status, ValidityWarning
 
@@ -60,6 +59,10 @@ def test_a_feature_that_is_off_is_not_on() -> None:
     assert mechanisms._is_word("agcount", "-d agcount=4")
 
 
+def stated(of: Evidence, mechanism: str) -> list[Explanation]:
+    return [each for each in statements_of(of) if each.mechanism == mechanism]
+
+
 def test_writes_of_btrfs_with_fsync() -> None:
     # 2048 writes of 4 KiB, 8 MiB in total. The device received 34 times as much, and 4096 flushes: two for each write.
     figures = {
@@ -68,9 +71,7 @@ def test_writes_of_btrfs_with_fsync() -> None:
     }  # fmt: skip
     found = by_mechanism(seen(cell(), figures))
     assert found["barriers"] == "Each fsync caused 2.00 cache flushes of the device on average."
-    assert (
-        "stored twice (DUP); the device received 34 bytes" in found["metadata_duplication".replace("_", "-")]
-    )
+    assert "stored twice (DUP); the device received 34 bytes" in found["metadata-duplication"]
     assert "2050 extents (before: 2)" in found["copy-on-write"]
 
 
@@ -81,9 +82,7 @@ def test_direct_writes_that_were_not() -> None:
         "volume_dirtied_bytes": 64.0 * MIB,
     }
     of = cell("ext4", "data=journal", DIRECT)
-    (statement,) = [
-        each for each in statements_of(seen(of, figures)) if each.mechanism == "direct-not-honoured"
-    ]
+    (statement,) = stated(seen(of, figures), "direct-not-honoured")
     assert "(100 %)" in statement.text
     assert statement.certainty is Certainty.OBSERVED
     honest = {**figures, "volume_dirtied_bytes": 0.0}
@@ -121,8 +120,7 @@ def test_more_commits_than_the_interval_asks_for(
 ) -> None:
     name = "btrfs_commits" if filesystem == "btrfs" else "journal_commits"
     of = cell(filesystem, mount, DIRECT)
-    statements = statements_of(seen(of, {name: commits, "clock_window": window_s}))
-    found = [each for each in statements if each.mechanism == "commit-interval"]
+    found = stated(seen(of, {name: commits, "clock_window": window_s}), "commit-interval")
     assert len(found) == (interval_s is not None)
     for each in found:
         begin = f"There were {commits} commits in {window_s:.1f} s; the commit interval of {interval_s} s alone makes"
@@ -174,8 +172,7 @@ def test_counts_per_fsync_are_those_of_each_trial() -> None:
         for block, (writes, each) in enumerate([(100, 1.0), (900, 3.0), (40, 2.0)])
     ]  # fmt: skip
     found = Evidence(cell=of, workload="w", stack="s", trials=trials)
-    flushes = found.per_sync("device_flushes", "flushes per fsync")
-    assert flushes is not None
+    flushes = known(found.per_sync("device_flushes", "flushes per fsync"))
     assert (flushes.value, flushes.low, flushes.high) == (2, 2, 2)
     assert (found.written_bytes, found.syncs()) == (4096 * 100, 100)
 
@@ -187,16 +184,16 @@ def test_a_disk_that_is_not_the_trial_s_alone_only_coincides() -> None:
         update={"medium": MediumSpec(name="m", type="directory", options={"path": "/x"})}
     )
     shared = alone.model_copy(update={"stack": here})
-    (barriers,) = [each for each in statements_of(seen(alone, figures)) if each.mechanism == "barriers"]
+    (barriers,) = stated(seen(alone, figures), "barriers")
     assert barriers.certainty is Certainty.OBSERVED
-    (barriers,) = [each for each in statements_of(seen(shared, figures)) if each.mechanism == "barriers"]
+    (barriers,) = stated(seen(shared, figures), "barriers")
     assert barriers.certainty is Certainty.COINCIDES
     assert barriers.figures[0].evidence.endswith("of the whole disk")
     commits = {"journal_commits": 40.0, "clock_window": 10.0}
     buffered = cell("ext4", parameters={"rw": "write", "size": "64m"})
     beside = buffered.model_copy(update={"stack": here})
     for each, expected in ((buffered, Certainty.OBSERVED), (beside, Certainty.COINCIDES)):
-        found = [one for one in statements_of(seen(each, commits)) if one.mechanism == "commit-interval"]
+        found = stated(seen(each, commits), "commit-interval")
         assert [one.certainty for one in found] == [expected], "a counter of the whole file system"
     busy = ValidityWarning(kind="foreign_load", severity=Severity.WARNING, message="", data={})
     assert "barriers" in by_mechanism(seen(alone, figures, validity=(busy,)))
@@ -204,21 +201,17 @@ def test_a_disk_that_is_not_the_trial_s_alone_only_coincides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slow", "chance", "stated"), [(78.0, 15.0, True), (39.0, 15.0, False), (100.0, 90.0, False)]
+    ("slow", "chance", "said"), [(78.0, 15.0, True), (39.0, 15.0, False), (100.0, 90.0, False)]
 )
-def test_commits_coincide_with_slow_operations_beyond_chance(
-    slow: float, chance: float, stated: bool
-) -> None:
+def test_commits_coincide_with_slow_operations_beyond_chance(slow: float, chance: float, said: bool) -> None:
     of = cell("ext4")
     figures = {
         "traced_slow_in_commits": slow, "traced_chance_in_commits": chance, "traced_all_in_commits": 14.0,
         "traced_slow_operations": 41.0, "traced_slow_from": 2e6,
     }  # fmt: skip
-    found = statements_of(seen(of, {}, traced=trial(of, figures, status=Status.TRACED)))
-    assert [each.certainty for each in found if each.mechanism == "commit-stalls"] == [
-        Certainty.COINCIDES
-    ] * stated
-    assert all("By chance 15 %" in each.text for each in found if each.mechanism == "commit-stalls")
+    found = stated(seen(of, {}, traced=trial(of, figures, status=Status.TRACED)), "commit-stalls")
+    assert [each.certainty for each in found] == [Certainty.COINCIDES] * said
+    assert all("By chance 15 %" in each.text for each in found)
 
 
 def test_traced_trials_are_evidence_and_no_trials() -> None:
@@ -263,7 +256,7 @@ def test_what_nothing_switches_off_is_there_nevertheless() -> None:
         "device_written_bytes_flushed": 8.0 * MIB,
         "write_amplification": 1.0,
     }
-    (flushes,) = [each for each in statements_of(seen(cell("xfs"), figures)) if each.mechanism == "barriers"]
+    (flushes,) = stated(seen(cell("xfs"), figures), "barriers")
     assert flushes.refuted_by == "equally slow without it", "XFS has no nobarrier"
     journal = REGISTRY.get("journal")
     assert journal.present(seen(cell("ext4", "data=journal"), {}))

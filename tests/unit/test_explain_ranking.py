@@ -7,9 +7,8 @@ from tests.unit.explained import MIB, cell, seen
 
 from fslab.api import explanations
 from fslab.cli import explain
-from fslab.explain.mechanisms import MOST_WEIGHT
-from fslab.explain.statement_model import Certainty, Explanation
-from fslab.explain.statements import statements_of
+from fslab.explain.evidence import Certainty, Explanation
+from fslab.explain.mechanisms import MOST_WEIGHT, statements_of
 
 
 def test_mechanisms_are_ranked_by_their_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,7 +24,7 @@ def test_mechanisms_are_ranked_by_their_evidence(monkeypatch: pytest.MonkeyPatch
         one("journal", "b", 3.0),
         one("atime", "b", 1.0),
     ]
-    monkeypatch.setattr("fslab.explain.statements.all_statements", lambda _: iter(found))
+    monkeypatch.setattr("fslab.explain.mechanisms.all_statements", lambda _: iter(found))
     ranked = explanations.ranking([])
     assert [(each.mechanism, each.weight) for each in ranked] == [
         ("barriers", 6.0),
@@ -52,7 +51,7 @@ def test_what_all_stacks_have_alike_comes_last(monkeypatch: pytest.MonkeyPatch) 
         one("barriers", b, 2.0),
         one("journal", a, 0.0),
     ]
-    monkeypatch.setattr("fslab.explain.statements.all_statements", lambda _: iter(found))
+    monkeypatch.setattr("fslab.explain.mechanisms.all_statements", lambda _: iter(found))
     ranked = explanations.ranking(stacks)
     assert [(each.mechanism, each.contrast) for each in ranked] == [
         ("barriers", 2.0),

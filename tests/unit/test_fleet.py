@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 from tests.made import campaign as new_campaign
-from tests.made import iops, trial
+from tests.made import iops, known, trial
 from tests.unit.terminal import printed
 from typer.testing import CliRunner
 
-from fslab.analysis.fleet import fleet
-from fslab.analysis.fleet_model import Fleet, FleetVerdict
+from fslab.analysis.fleet import Fleet, FleetVerdict, fleet
 from fslab.answers.across_machines import within_machine
 from fslab.answers.ratio import Question, estimate
 from fslab.api import comparisons
@@ -100,12 +99,17 @@ def test_ratios_within_machines_are_combined_and_tell_of_another_one() -> None:
     assert (row.stack, row.reference, row.verdict) == ("xfs", "ext4", FleetVerdict.EVERYWHERE)
     assert {one.machine: one.ratio for one in row.machines} == pytest.approx(SIX, rel=0.02)
     assert row.average == pytest.approx(1.50, rel=0.02)
-    assert row.interval is not None
-    assert row.prediction is not None
-    assert 1.2 < row.prediction.low < row.interval.low < 1.5 < row.interval.high < row.prediction.high < 1.9
+    assert (
+        1.2
+        < known(row.prediction).low
+        < known(row.interval).low
+        < 1.5
+        < known(row.interval).high
+        < known(row.prediction).high
+        < 1.9
+    )
     assert row.spread == pytest.approx(0.054, abs=0.02)
-    assert row.share is not None
-    assert row.share > 0.9
+    assert known(row.share) > 0.9
     text = shown(found)
     assert "xfs 1.50 × ext4" in text
     assert "on another machine: better there too; machines differ by ± 5" in text
@@ -117,8 +121,7 @@ def test_the_ratio_of_one_machine_is_that_of_a_comparison_there() -> None:
     """One block of twelve is far off: the centre of signed ranks is not the geometric mean."""
     over = {block: 2.0 + 0.01 * block for block in range(12)} | {5: 40.0}
     under = dict.fromkeys(over, 1.0)
-    found = within_machine(over, under)
-    assert found is not None
+    found = known(within_machine(over, under))
     assert found.ratio == estimate(Question(over=over, under=under)).ratio
     assert found.interval.low < found.ratio < found.interval.high
     assert exp(found.mean) == pytest.approx(prod(over.values()) ** (1 / 12))

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 from benches.gate_rule import compared as simulated
 from benches.gate_rule import judged, series, share
-from tests.made import campaign
+from tests.made import campaign, known
 from tests.unit.compared import BEGUN, CLAT, FACTS, around, cell, compared, trials
 
 from fslab.analysis import regression_gate
+from fslab.analysis.campaign_comparison_lines import CampaignComparison
+from fslab.analysis.regression_gate import GateAnswer, GateVerdict, failed_words, gate_words, unsure_words
 from fslab.cli.compare import compare, fraction
 from fslab.cli.option_groups import described
 from fslab.errors import InconclusiveError, NotComparableError, RegressionError, StoreError, UsageError
@@ -25,6 +27,12 @@ from fslab.store.export_format import Format
 from fslab.store.store import Store
 from fslab.trial_record import Metric, Status
 from fslab.units import Direction, Unit
+
+LIMITS: list[dict[str, Any]] = [{"slower": 0.05}, {"different": True}]
+
+
+def gate(found: CampaignComparison, *, slower: float | None = None, different: bool = False) -> GateVerdict:
+    return regression_gate.judge(found, slower=slower, different=different)
 
 
 class TestGate:
@@ -35,7 +43,7 @@ class TestGate:
         values: int = 5,
         slower: float | None = 0.05,
         different: bool = False,
-    ) -> regression_gate.GateVerdict:
+    ) -> GateVerdict:
         cells = [cell(workload=f"w{number}") for number in range(len(factors))]
         a = [trial for each in cells for trial in trials(each, around(100)[:values])]
         b = [
@@ -43,9 +51,9 @@ class TestGate:
             for each, by in zip(cells, factors, strict=True)
             for trial in trials(each, around(100 * by)[:values], "b")
         ]
-        return regression_gate.judge(compared(a, b), slower=slower, different=different)
+        return gate(compared(a, b), slower=slower, different=different)
 
-    def counts(self, verdict: regression_gate.GateVerdict) -> tuple[int, int, int]:
+    def counts(self, verdict: GateVerdict) -> tuple[int, int, int]:
         return len(verdict.fails), len(verdict.clear), len(verdict.unsure)
 
     def test_what_is_slower_by_the_limit_fails_and_what_rules_it_out_is_clear(self) -> None:
@@ -65,12 +73,9 @@ class TestGate:
         assert self.counts(self.judged([1.02])) == (0, 1, 0)
         verdict = self.judged([0.985])
         (line,) = verdict.unsure
-        assert line.answer.interval is not None
-        assert line.answer.interval.low > 0.95
-        assert line.answer.interval_if_correlated is not None
-        assert line.answer.interval_if_correlated.low < 0.95
-        assert verdict.needed is not None
-        assert 5 < verdict.needed <= 20
+        assert known(line.answer.interval).low > 0.95
+        assert known(line.answer.interval_if_correlated).low < 0.95
+        assert 5 < known(verdict.needed) <= 20
 
     def test_too_few_trials_are_unsure_and_it_says_how_many_would_do(self) -> None:
         verdict = self.judged([0.5, 1.0], values=2)
@@ -97,43 +102,39 @@ class TestGate:
             trials(one, [0, 0, 0, 0], metric=lost), trials(one, b, "b", lost), metrics_of=lambda _: (lost,)
         )
         assert [line.verdict for line in found.lines] == [told]
-        verdict = regression_gate.judge(found, slower=0.05, different=False)
+        verdict = gate(found, slower=0.05)
         assert self.counts(verdict) == counted
         if counted == (0, 1, 0):
-            assert regression_gate.gate_words(verdict) == "PASSED: 1 of 1 figures; no event in 1 of them"
+            assert gate_words(verdict) == "PASSED: 1 of 1 figures; no event in 1 of them"
 
-    def noisy(
-        self, spread: float, *, slower: float | None, different: bool = False
-    ) -> regression_gate.GateVerdict:
+    def noisy(self, spread: float, **limits: Any) -> GateVerdict:
         figures = [100 * (1 + spread * by) for by in (-1, -0.6, -0.2, 0.2, 0.6, 1)]
         one = cell(workload="noisy")
         found = compared(trials(one, figures), trials(one, figures, "b"))
-        return regression_gate.judge(found, slower=slower, different=different)
+        return gate(found, **limits)
 
     def test_a_gate_that_would_miss_a_doubling_is_unsure_and_says_so_in_one_line(self) -> None:
-        for limits in ({"slower": 0.05}, {"slower": None, "different": True}):
+        for limits in LIMITS:
             verdict = self.noisy(0.6, **limits)
             assert self.counts(verdict) == (0, 0, 1)
             told = re.fullmatch(
-                r"UNSURE: 1 of 1 figures; about (\d+) trials each are needed",
-                regression_gate.gate_words(verdict),
+                r"UNSURE: 1 of 1 figures; about (\d+) trials each are needed", gate_words(verdict)
             )
             assert told is not None
             assert int(told[1]) > 100
         sure = self.noisy(0.001, slower=0.05)
-        assert regression_gate.gate_words(sure) == "PASSED: 1 of 1 figures; a slowdown of 5.0 % is ruled out"
-        assert self.counts(self.noisy(0.001, slower=None, different=True)) == (0, 1, 0)
+        assert gate_words(sure) == "PASSED: 1 of 1 figures; a slowdown of 5.0 % is ruled out"
+        assert self.counts(self.noisy(0.001, different=True)) == (0, 1, 0)
 
     def test_about_as_many_trials_as_it_says_are_enough(self) -> None:
         """An interval narrows with the square root of the number of trials."""
         few = self.noisy(0.1, slower=0.05)
-        assert few.needed is not None
-        figures = [100 * (1 + 0.1 * by) for by in (-1, -0.6, -0.2, 0.2, 0.6, 1)] * (few.needed // 6 + 1)
+        figures = [100 * (1 + 0.1 * by) for by in (-1, -0.6, -0.2, 0.2, 0.6, 1)] * (
+            known(few.needed) // 6 + 1
+        )
         random.Random(2).shuffle(figures)  # else they would resemble the ones before
         one = cell(workload="noisy")
-        many = regression_gate.judge(
-            compared(trials(one, figures), trials(one, figures, "b")), slower=0.05, different=False
-        )
+        many = gate(compared(trials(one, figures), trials(one, figures, "b")), slower=0.05, different=False)
         assert self.counts(many) == (0, 1, 0)
 
     def test_what_worked_and_now_fails_is_no_pass(self) -> None:
@@ -148,30 +149,22 @@ class TestGate:
                 for each in trials(invalid, around(100), "b")
             ),
         ]
-        verdict = regression_gate.judge(compared(good, b), slower=0.06, different=False)
+        verdict = gate(compared(good, b), slower=0.06)
         assert [line.workload for line in verdict.fails] == ["broken"]
         assert [line.workload for line in verdict.unsure] == ["invalid"]  # invalid trials are not failures
-        assert regression_gate.failed_words(verdict) == (
+        assert failed_words(verdict) == (
             "1 of 3 comparisons are slower by 6.0 % or more, or failed in B: "
             "broken on ext4, write_iops: failed in B"
         )
-        assert self.counts(regression_gate.judge(compared(b, good), slower=0.06, different=False)) == (
-            0,
-            1,
-            2,
-        )
-        assert self.counts(regression_gate.judge(compared(good, b), slower=None, different=True)) == (1, 1, 1)
+        assert self.counts(gate(compared(b, good), slower=0.06)) == (0, 1, 2)
+        assert self.counts(gate(compared(good, b), different=True)) == (1, 1, 1)
 
     def test_a_rate_that_falls_to_0_fails(self) -> None:
         one = cell()
-        limits: list[dict[str, Any]] = [
-            {"slower": 0.05, "different": False},
-            {"slower": None, "different": True},
-        ]
         works, stopped = trials(one, around(100)), trials(one, [0.0] * 6, "b")
-        for limit, what in zip(limits, ("are slower by 5.0 % or more", "differ"), strict=True):
-            verdict = regression_gate.judge(compared(works, stopped), **limit)
-            assert regression_gate.failed_words(verdict) == (
+        for limit, what in zip(LIMITS, ("are slower by 5.0 % or more", "differ"), strict=True):
+            verdict = gate(compared(works, stopped), **limit)
+            assert failed_words(verdict) == (
                 f"1 of 1 comparisons {what}, or are 0 in B: rand-4k on ext4, write_iops: 0 in all 6 trials of B"
             )
             unsure = (
@@ -181,37 +174,33 @@ class TestGate:
                 compared(trials(one, [0.0] * 6), trials(one, around(100), "b")),
             )
             for found in unsure:
-                assert self.counts(regression_gate.judge(found, **limit)) == (0, 0, 1)
+                assert self.counts(gate(found, **limit)) == (0, 0, 1)
 
     def test_a_cell_that_b_lacks_is_no_pass(self) -> None:
         both, gone = cell(workload="both"), cell(workload="gone")
         a = [*trials(both, around(100)), *trials(gone, around(100))]
         same, half = (trials(both, around(middle), "b") for middle in (100, 50))
-        for limits in ({"slower": 0.06, "different": False}, {"slower": None, "different": True}):
-            verdict = regression_gate.judge(compared(a, same), **limits)
-            assert verdict.answer is regression_gate.GateAnswer.UNSURE
-            assert regression_gate.gate_words(verdict) == "UNSURE: 0 of 1 figures; B lacks 1 cell of A"
-            assert "gone on ext4" in regression_gate.unsure_words(verdict)
-            assert (
-                regression_gate.judge(compared(same, a), **limits).answer is regression_gate.GateAnswer.CLEAR
-            )
-        worse = regression_gate.judge(compared(a, half), slower=0.06, different=False)
-        assert regression_gate.gate_words(worse) == (
+        for limits in ({"slower": 0.06}, {"different": True}):
+            verdict = gate(compared(a, same), **limits)
+            assert verdict.answer is GateAnswer.UNSURE
+            assert gate_words(verdict) == "UNSURE: 0 of 1 figures; B lacks 1 cell of A"
+            assert "gone on ext4" in unsure_words(verdict)
+            assert gate(compared(same, a), **limits).answer is GateAnswer.CLEAR
+        worse = gate(compared(a, half), slower=0.06)
+        assert gate_words(worse) == (
             "FAILED: 1 of 1 figures are slower by 6.0 % or more; B lacks 1 cell of A"
         )
 
     def test_no_trials_are_asked_for_where_they_give_no_ratio(self) -> None:
         one, other = cell(workload="one"), cell(workload="other")
         stopped = compared(trials(one, around(100)), trials(one, [0.0, 0.0, 0.0, 0.0, 1.0], "b"))
-        verdict = regression_gate.judge(stopped, slower=0.05, different=False)
+        verdict = gate(stopped, slower=0.05)
         told = "1 without a ratio: a side has no usable value, or a value is 0"
-        assert regression_gate.gate_words(verdict) == f"UNSURE: 1 of 1 figures; {told}"
+        assert gate_words(verdict) == f"UNSURE: 1 of 1 figures; {told}"
         a = [*trials(one, around(100)), *trials(other, around(100)[:2])]
         b = [*trials(one, [0.0, 0.0, 0.0, 0.0, 1.0], "b"), *trials(other, around(100)[:2], "b")]
-        verdict = regression_gate.judge(compared(a, b), slower=0.05, different=False)
-        assert regression_gate.gate_words(verdict) == (
-            f"UNSURE: 2 of 2 figures; about 3 trials each are needed; {told}"
-        )
+        verdict = gate(compared(a, b), slower=0.05)
+        assert gate_words(verdict) == (f"UNSURE: 2 of 2 figures; about 3 trials each are needed; {told}")
 
     def test_what_is_measured_at_the_limit_needs_the_trials_that_show_a_difference(self) -> None:
         figures = [100 * (1 + 0.1 * by) for by in (-1, -0.6, -0.2, 0.2, 0.6, 1)]
@@ -219,7 +208,7 @@ class TestGate:
         found = compared(trials(one, figures), trials(one, [0.95 * each for each in figures], "b"))
         (line,) = found.lines
         assert line.answer.further
-        verdict = regression_gate.judge(found, slower=0.05, different=False)
+        verdict = gate(found, slower=0.05)
         assert verdict.needed == 6 + line.answer.further
 
     def test_what_holds_only_if_trials_are_independent_fails_no_build(self) -> None:
@@ -229,8 +218,8 @@ class TestGate:
         (line,) = found.lines
         assert line.answer.holds
         assert line.answer.fragile
-        for limits in ({"slower": 0.05, "different": False}, {"slower": None, "different": True}):
-            verdict = regression_gate.judge(found, **limits)
+        for limits in LIMITS:
+            verdict = gate(found, **limits)
             assert self.counts(verdict) == (0, 0, 1)
             assert verdict.needed == 20
 
@@ -242,9 +231,9 @@ class TestGate:
     def test_latency_is_worse_when_it_is_higher(self) -> None:
         one = cell(workload="sync")
         found = compared(trials(one, around(100), metric=CLAT), trials(one, around(110), "b", metric=CLAT))
-        assert len(regression_gate.judge(found, slower=0.05, different=False).fails) == 1
+        assert len(gate(found, slower=0.05).fails) == 1
         back = compared(trials(one, around(110), metric=CLAT), trials(one, around(100), "b", metric=CLAT))
-        assert len(regression_gate.judge(back, slower=0.05, different=False).clear) == 1
+        assert len(gate(back, slower=0.05).clear) == 1
 
     @pytest.mark.parametrize(
         ("text", "value"), [("5%", 0.05), ("5", 0.05), ("0.5 %", 0.005), ("12.5%", 0.125)]
@@ -302,11 +291,8 @@ class TestCommand:
         self.run(store, "last~1", "last", different=True, force=True)
         with pytest.raises(UsageError, match="needs --fail-if-slower"):
             self.run(store, unsure_ok=True)
-        assert (NotComparableError.exit_code, RegressionError.exit_code, InconclusiveError.exit_code) == (
-            9,
-            10,
-            11,
-        )
+        codes = NotComparableError.exit_code, RegressionError.exit_code, InconclusiveError.exit_code
+        assert codes == (9, 10, 11)
 
     def test_a_gate_that_tests_no_figure_does_not_pass(self, tmp_path: Path) -> None:
         """No CPU time is better or worse."""
@@ -373,7 +359,7 @@ class TestErrorRates:
                 ]
                 for name in "ab"
             )
-            fails += bool(regression_gate.judge(compared(a, b), slower=None, different=True).fails)
+            fails += bool(gate(compared(a, b), different=True).fails)
         assert fails / runs <= 0.05 + 3 * 0.0345  # the standard error of 5 % in 40 runs
 
     def test_regressions_are_found(self) -> None:
@@ -387,5 +373,5 @@ class TestErrorRates:
         assert [each.workload for each in judged(0.5, trials=count, scatter=0.01, seed=1).fails] == ["w0"]
         assert share(0.15, trials=count, scatter=0.01, runs=100) >= 0.9
         same = (simulated(0.0, trials=count, scatter=0.02, along=0.5, seed=seed) for seed in range(300))
-        false = sum(bool(regression_gate.judge(each, slower=None, different=True).fails) for each in same)
+        false = sum(bool(gate(each, different=True).fails) for each in same)
         assert false / 300 <= 0.05 + 3 * 0.0126  # the standard error of 5 % in 300 runs

@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 from tests import made
+from tests.made import known
 from tests.unit.terminal import printed
 from typer.testing import CliRunner
 
-from fslab.analysis.history import history
-from fslab.analysis.history_model import History
-from fslab.answers.model import Interval
-from fslab.answers.verdict_words import change_words
+from fslab.analysis.history import History, history
+from fslab.answers.model import change_words
 from fslab.api import comparisons
 from fslab.cell import Cell, WorkloadSpec
 from fslab.cli import app
@@ -25,6 +24,7 @@ from fslab.cli.compare import history as verb
 from fslab.errors import StoreError, UsageError
 from fslab.report import fleet_changes, history_terminal
 from fslab.report.page import render
+from fslab.stats import Interval
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.trial_record import Metric, Provenance, TrialRecord
@@ -77,8 +77,7 @@ def test_a_change_of_level_is_found_measured_and_named_with_what_changed_there()
     (change,) = series.changes
     assert (change.before, change.since) == ("20261106-a", "20261107-a")
     assert change.ratio == pytest.approx(0.88, rel=0.005)
-    assert change.interval is not None
-    assert 0.87 < change.interval.low < 0.88 < change.interval.high < 0.89
+    assert 0.87 < known(change.interval).low < 0.88 < known(change.interval).high < 0.89
     assert [(fact.fact, fact.a, fact.b) for fact in change.facts] == [
         ("kernel", ("6.1.0-25",), ("6.1.0-26",))
     ]

@@ -152,7 +152,7 @@ def test_auto_is_the_first_machine_that_can(kernels: dict[str, Kernel]) -> None:
     reasons = [
         need.what
         for name in ("host", "uml")
-        for need in feasibility.missing_filesystem("jfs", MachineSpec(type=name))
+        for need in feasibility._machines.missing_filesystem("jfs", MachineSpec(type=name))
     ]
     assert ["Linux 6.18 has no jfs" in reasons[0], "Linux 6.1 has no jfs" in reasons[1]] == [True, True]
 

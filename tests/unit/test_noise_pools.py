@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.made import known
 from tests.unit.claimed import cell, trials
 
 from fslab.analysis.noise_pools import CampaignNoise
@@ -33,8 +34,7 @@ def of(name: str, workload: str = "w", **changes: object) -> Cell:
 
 def test_a_difference_of_two_cells_has_twice_the_variance_of_one() -> None:
     noise = CampaignNoise(trials=campaign(30))
-    one = noise.prior(METRIC, pair())
-    assert one is not None
+    one = known(noise.prior(METRIC, pair()))
     assert one.variance == pytest.approx(2 * 0.05**2, rel=0.3)
     scaling = noise.prior(
         METRIC, [(of(f"fs{number}"), weight) for number, weight in enumerate((1, -1, -1, 1))]
@@ -96,8 +96,7 @@ def test_a_file_system_with_many_stacks_has_its_own_noise() -> None:
 
     def sd(filesystem: str) -> float:
         pair = [(of(f"{filesystem}{number}", filesystem=filesystem), (-1.0) ** number) for number in (0, 1)]
-        found = noise.prior(METRIC, pair)
-        assert found is not None
+        found = known(noise.prior(METRIC, pair))
         return float((found.variance / 2) ** 0.5)
 
     assert sd("xfs") == pytest.approx(0.02, rel=0.4)

@@ -14,8 +14,8 @@ from fslab.analysis.workload_groups import Sample
 from fslab.answers.model import Verdict
 from fslab.cell import Cache, Cell, Fresh, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.report.row_words import ranking_words, row_words
+from fslab.stats.distributions import two_sided_quantile
 from fslab.stats.interim_looks import Looks
-from fslab.stats.student import two_sided_quantile
 from fslab.units import Direction, Unit, listed, ratio_text
 
 HIGHER, LOWER, NEITHER = Direction.HIGHER, Direction.LOWER, Direction.NEITHER
@@ -46,7 +46,7 @@ def pairs(
         )
         for name, found in values.items()
     ]
-    return row_answers(samples, better, coverage=0.95, looks=looks, unit=unit)
+    return row_answers(samples, better, looks=looks, unit=unit)
 
 
 def outcome(

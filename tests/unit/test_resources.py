@@ -62,9 +62,11 @@ def free(place: Path) -> int:
 class TestMemory:
     def test_images_in_memory_are_added_up(self, workspace: Workspace) -> None:
         three = {"size": "3g"}
-        feasibility.check_room([cell("a", options=three)], workspace)
+        feasibility._room.check_room([cell("a", options=three)], workspace.images)
         with pytest.raises(NoSpaceError, match=r"9(\.00)? GiB of memory"):
-            feasibility.check_room([cell(name, options=three) for name in ("a", "b", "c")], workspace)
+            feasibility._room.check_room(
+                [cell(name, options=three) for name in ("a", "b", "c")], workspace.images
+            )
 
     @pytest.mark.parametrize(
         ("tool", "parameters", "needed"),
@@ -87,21 +89,23 @@ class TestMemory:
             update={"workload": work}
         )
         if needed < GIB:
-            feasibility.check_room([here, inside], workspace)
+            feasibility._room.check_room([here, inside], workspace.images)
             return
         with pytest.raises(NoSpaceError, match=r"16(\.0)? GiB of memory, but only"):
-            feasibility.check_room([here], workspace)
+            feasibility._room.check_room([here], workspace.images)
         with pytest.raises(NoSpaceError, match="w allocates 16 GiB of memory, and the guest has 1 GiB"):
-            feasibility.check_room([inside], workspace)
+            feasibility._room.check_room([inside], workspace.images)
 
     def test_guests_count_also_when_no_image_is_in_memory(self, workspace: Workspace, tmp_path: Path) -> None:
         on_disk = {"size": "1m", "path": str(tmp_path)}
         guests = [MachineSpec(type="qemu", memory=memory) for memory in ("3g", "4g")]
-        feasibility.check_room([cell("a", "loop", options=on_disk, machine=guests[0])], workspace)
+        feasibility._room.check_room(
+            [cell("a", "loop", options=on_disk, machine=guests[0])], workspace.images
+        )
         with pytest.raises(NoSpaceError, match=r"7(\.00)? GiB of memory"):
-            feasibility.check_room(
+            feasibility._room.check_room(
                 [cell(f"m{guest.memory}", "loop", options=on_disk, machine=guest) for guest in guests],
-                workspace,
+                workspace.images,
             )
 
     def test_what_is_written_into_a_memory_file_system_takes_memory(
@@ -109,10 +113,11 @@ class TestMemory:
     ) -> None:
         monkeypatch.setattr(images, "check_room", lambda *_: None)
         inside = {"path": "/dev/shm"}
-        feasibility.check_room([cell("a", "directory", "3g", options=inside)], workspace)
+        feasibility._room.check_room([cell("a", "directory", "3g", options=inside)], workspace.images)
         with pytest.raises(NoSpaceError, match="of memory"):
-            feasibility.check_room(
-                [cell("a", "directory", "4g", options=inside), cell("b", options={"size": "3g"})], workspace
+            feasibility._room.check_room(
+                [cell("a", "directory", "4g", options=inside), cell("b", options={"size": "3g"})],
+                workspace.images,
             )
 
     def test_what_lies_in_memory_file_systems_fits_into_them(
@@ -123,10 +128,11 @@ class TestMemory:
         monkeypatch.setattr(memory, "available_bytes", lambda: 100 * most)
         share = str(most * 6 // 10)
         guest = MachineSpec(type="uml", memory=share)
-        feasibility.check_room([cell("a", options={"size": "1m"}, machine=guest)], workspace)
+        feasibility._room.check_room([cell("a", options={"size": "1m"}, machine=guest)], workspace.images)
         with pytest.raises(NoSpaceError, match="images and guests need"):
-            feasibility.check_room(
-                [cell(name, options={"size": str(2 * most)}, machine=guest) for name in ("a", "b")], workspace
+            feasibility._room.check_room(
+                [cell(name, options={"size": str(2 * most)}, machine=guest) for name in ("a", "b")],
+                workspace.images,
             )
 
 
@@ -140,10 +146,10 @@ class TestDisks:
             cell(f"m{len(place.parts)}", "loop", options={"size": share, "path": str(place)})
             for place in (tmp_path, tmp_path / "other")
         ]
-        needs = feasibility._room._needs(cells, workspace)
-        assert [need.size_bytes for need in needs.values()] == [2 * int(share)]
+        (need,) = feasibility._room._needs(cells, workspace.images).values()
+        assert (need.images_bytes, need.trial_bytes) == (2 * int(share), 0)
         with pytest.raises(NoSpaceError, match="but only"):
-            feasibility.check_room(cells, workspace)
+            feasibility._room.check_room(cells, workspace.images)
 
     def test_files_in_a_directory_count_the_largest_beside_the_images(
         self, workspace: Workspace, tmp_path: Path
@@ -155,9 +161,12 @@ class TestDisks:
             cell("b", "directory", "3g", options=here),
             cell("c", "loop", options={"size": "2g", "path": str(tmp_path)}),
         ]
-        assert [need.size_bytes for need in feasibility._room._needs(cells, workspace).values()] == [5 * GIB]
+        (need,) = feasibility._room._needs(cells, workspace.images).values()
+        assert (need.images_bytes, need.trial_bytes) == (2 * GIB, 3 * GIB)
         with pytest.raises(NoSpaceError, match="but only"):
-            feasibility.check_room([cell("a", "directory", str(2 * free(tmp_path)), options=here)], workspace)
+            feasibility._room.check_room(
+                [cell("a", "directory", str(2 * free(tmp_path)), options=here)], workspace.images
+            )
 
 
 def test_a_control_group_has_less_than_the_machine(tmp_path: Path) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from math import exp
+from typing import Any
 
 from tests import made
+from tests.made import known
 
 from fslab.analysis.further_trials import InterimResult, RepeatedQuestion, questions
-from fslab.analysis.table_rows import looks_of, row_answers
+from fslab.analysis.table_rows import RowAnswers, looks_of, row_answers
 from fslab.analysis.workload_groups import groups, metrics_of
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, StackSpec, WorkloadSpec
@@ -49,10 +52,16 @@ def finished(stopping: StoppingRule, value_of: ValueOf, *, killed_after: int | N
 
 
 def counts(schedule: Schedule) -> dict[str, int]:
-    found = dict.fromkeys(("ext4", "xfs", "btrfs"), 0)
-    for _, cell in schedule.trials:
-        found[cell.stack.name] += 1
-    return found
+    return dict(Counter(cell.stack.name for _, cell in schedule.trials))
+
+
+def each(count: int) -> dict[str, int]:
+    return dict.fromkeys(("ext4", "xfs", "btrfs"), count)
+
+
+def row_of(cells: Sequence[Cell], records: Sequence[TrialRecord], **more: Any) -> RowAnswers:
+    group = next(groups(cells, records))
+    return row_answers(group.samples(metrics_of(group)[0]), Direction.HIGHER, unit=Unit.IOPS, **more)
 
 
 def noise(cell: Cell, block: int, sigma: float) -> float:
@@ -66,7 +75,7 @@ def wide(cell: Cell, block: int) -> float:
 
 def test_without_a_precision_there_are_exactly_the_trials_of_the_study() -> None:
     schedule = finished(StoppingRule(trials=5), wide)
-    assert counts(schedule) == {"ext4": 5, "xfs": 5, "btrfs": 5}
+    assert counts(schedule) == each(5)
     assert schedule.look([]) is None
 
 
@@ -78,7 +87,7 @@ def test_what_is_decided_gets_no_more_trials_and_what_is_open_does() -> None:
 
 def test_no_cell_gets_more_than_the_most() -> None:
     same = finished(StoppingRule(trials=4, precision=0.001, max_trials=9), lambda c, b: noise(c, b, 0.1))
-    assert counts(same) == {"ext4": 9, "xfs": 9, "btrfs": 9}
+    assert counts(same) == each(9)
 
 
 def test_the_error_of_all_looks_is_spent_within_the_budget() -> None:
@@ -143,7 +152,7 @@ def test_the_other_figures_of_a_workload_get_trials_while_it_can_be_expected_tha
 
 def test_equal_stacks_end_when_they_are_known_to_be_alike() -> None:
     schedule = finished(StoppingRule(trials=5, precision=0.05), lambda c, b: noise(c, b, 0.005))
-    assert counts(schedule) == {"ext4": 5, "xfs": 5, "btrfs": 5}
+    assert counts(schedule) == each(5)
 
 
 def test_for_precision_also_a_clear_winner_is_measured_on() -> None:
@@ -157,7 +166,7 @@ def test_a_campaign_that_was_killed_goes_on_as_it_would_have() -> None:
     whole = finished(stopping, wide)
     for stored in (0, 3, 15, 16, 20):
         again = finished(stopping, wide, killed_after=stored)
-        assert [(b, c.id) for b, c in again.trials] == [(b, c.id) for b, c in whole.trials]
+        assert again.trials == whole.trials
 
 
 def test_a_campaign_that_is_resumed_knows_how_much_was_planned() -> None:
@@ -169,9 +178,7 @@ def test_a_campaign_that_is_resumed_knows_how_much_was_planned() -> None:
         again = Schedule(cells=CELLS, stopping=stopping, seed=1)
         passed = again.catch_up(records[:stored])
         assert len(again.trials) > stored
-        assert [(b, c.id) for b, c in again.trials] == [
-            (b, c.id) for b, c in whole.trials[: len(again.trials)]
-        ]
+        assert again.trials == whole.trials[: len(again.trials)]
         assert (passed is None) == (stored < 15)
     assert again.blocks == whole.blocks
 
@@ -190,7 +197,7 @@ def test_a_stack_whose_partner_was_given_up_gets_no_trials_for_nothing() -> None
         StoppingRule(trials=5, precision=0.05),
         lambda c, b: None if c.stack.name == "btrfs" and b >= 3 else 100.0 * noise(c, b, 0.003),
     )
-    assert counts(schedule) == {"ext4": 5, "xfs": 5, "btrfs": 5}
+    assert counts(schedule) == each(5)
 
 
 def faint(cell: Cell, block: int) -> float:
@@ -216,14 +223,7 @@ def test_what_was_decided_is_open_again_when_later_trials_speak_against_it() -> 
         last = schedule.look(records)
     last = schedule.look(records)
     assert not about(last).settled
-    group = next(groups(CELLS, records))
-    row = row_answers(
-        group.samples(metrics_of(group)[0]),
-        Direction.HIGHER,
-        unit=Unit.IOPS,
-        coverage=0.95,
-        looks=looks_of(stopping),
-    )
+    row = row_of(CELLS, records, looks=looks_of(stopping))
     assert not any(each.holds for each in row.answers)
 
 
@@ -256,14 +256,7 @@ def test_of_many_stacks_a_difference_from_the_best_holds_among_all_pairs() -> No
     ]
     asked = list(questions(cells, records, stopping))
     assert len(asked) == 6  # each stack compared with the best
-    group = next(groups(cells, records))
-    row = row_answers(
-        group.samples(metrics_of(group)[0]),
-        Direction.HIGHER,
-        unit=Unit.IOPS,
-        coverage=0.95,
-        looks=looks_of(stopping),
-    )
+    row = row_of(cells, records, looks=looks_of(stopping))
     held = {frozenset((each.over, each.under)) for each in row.answers if each.holds}
     stacks = {cell.id: cell.stack_id for cell in cells}
     settled = {frozenset(stacks[cell] for cell in each.cells) for each in asked if each.settled}
@@ -285,8 +278,7 @@ def test_a_difference_that_needs_independent_trials_after_the_correction_is_not_
     }
     records = [record(cell, block, values[cell.id][block]) for block in range(5) for cell in CELLS]
     for cells, settled in ((CELLS[:2], True), (CELLS, False)):
-        group = next(groups(cells, [each for each in records if each.cell in cells]))
-        row = row_answers(group.samples(metrics_of(group)[0]), Direction.HIGHER, unit=Unit.IOPS, margin=0.001)
+        row = row_of(cells, [each for each in records if each.cell in cells], margin=0.001)
         pair = next(each for each in row.answers if {each.over, each.under} == {ext4.stack_id, xfs.stack_id})
         assert pair.holds
         assert pair.fragile is not settled
@@ -310,12 +302,8 @@ def test_what_is_not_possible_here_is_never_planned_and_nothing_waits_for_it() -
     # The order of the other trials is unchanged.
     assert schedule.trials == [(block, cell) for block, cell in whole.trials if cell != xfs]
     records = [record(cell, block, 100.0 if cell is CELLS[0] else 200.0) for block, cell in schedule.trials]
-    seen = schedule.look(records)
-    assert seen is not None
-    assert {question.a for question in seen.questions} | {question.b for question in seen.questions} == {
-        "ext4",
-        "btrfs",
-    }
+    seen = known(schedule.look(records))
+    assert {name for asked in seen.questions for name in (asked.a, asked.b)} == {"ext4", "btrfs"}
     assert xfs.id not in {cell.id for _, cell in schedule.trials}, "also of what is planned further"
 
 
@@ -354,7 +342,7 @@ def run_with_invalid(
 
 def test_invalid_trials_are_replaced_with_those_beside_them() -> None:
     schedule, records = run_with_invalid(lambda c, b: c.stack.name == "xfs" and b in {1, 3})
-    assert counts(schedule) == {"ext4": 7, "xfs": 7, "btrfs": 7}
+    assert counts(schedule) == each(7)
     usable = [each for each in records if each.cell.stack.name == "xfs" and each.status is Status.OK]
     assert len(usable) == 5
     assert sum(each.status is Status.INVALID for each in records) == 2  # kept
@@ -362,12 +350,12 @@ def test_invalid_trials_are_replaced_with_those_beside_them() -> None:
 
 def test_what_is_always_invalid_is_not_repeated() -> None:
     schedule, _ = run_with_invalid(lambda c, _: c.stack.name == "xfs")
-    assert counts(schedule) == {"ext4": 5, "xfs": 5, "btrfs": 5}
+    assert counts(schedule) == each(5)
 
 
 def test_there_are_at_most_as_many_replacements_as_trials() -> None:
     schedule, _ = run_with_invalid(lambda c, b: c.stack.name == "xfs" and b > 0)
-    assert counts(schedule) == {"ext4": 10, "xfs": 10, "btrfs": 10}
+    assert counts(schedule) == each(10)
 
 
 def test_another_workload_is_not_repeated() -> None:
@@ -390,12 +378,12 @@ def test_replacements_are_the_same_after_a_crash() -> None:
     for stored in range(len(whole.trials) + 1):
         _, records = run_with_invalid(bad, most=stored)
         again, _ = run_with_invalid(bad, known=records)
-        assert [(b, c.id) for b, c in again.trials] == [(b, c.id) for b, c in whole.trials]
+        assert again.trials == whole.trials
 
 
 def test_a_campaign_with_more_trials_keeps_what_it_has() -> None:
     _, records = run_with_invalid(lambda c, b: c.stack.name == "xfs" and b == 1)
     assert len(records) == 18
     schedule, more = run_with_invalid(lambda _c, _b: False, trials=8, known=records)
-    assert counts(schedule) == {"ext4": 9, "xfs": 9, "btrfs": 9}
+    assert counts(schedule) == each(9)
     assert more[:18] == records

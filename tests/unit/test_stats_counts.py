@@ -4,19 +4,18 @@ import dataclasses
 from collections.abc import Sequence
 
 import pytest
+from tests.made import known
 from tests.unit.test_page_words import stack
 
 from fslab.analysis.table_rows import row_answers
 from fslab.analysis.workload_groups import Sample
-from fslab.answers.model import Verdict
+from fslab.answers.model import Verdict, verdict_words
 from fslab.answers.ratio import Question, answer
-from fslab.answers.verdict_words import verdict_words
 from fslab.stats import Reason
 from fslab.stats.comparison_settled import is_equivalent
 from fslab.stats.counts import compare_counts, share_limit
-from fslab.stats.estimate_model import ComparisonMethod, RatioEstimate
+from fslab.stats.estimate_model import CommonCorrelation, ComparisonMethod, RatioEstimate
 from fslab.stats.interim_looks import Looks
-from fslab.stats.noise_prior import CommonCorrelation
 from fslab.units import Direction, Unit
 
 
@@ -32,16 +31,14 @@ def test_by_hand() -> None:
     """
     found = compared([9, 13, 11], [1, 1, 1])
     assert found.more == pytest.approx(10)
-    assert found.more_interval is not None
-    assert found.more_interval.high - 10 == pytest.approx(4.3027 * 2, abs=1e-3)
+    assert known(found.more_interval).high - 10 == pytest.approx(4.3027 * 2, abs=1e-3)
     assert (found.method, found.differs, found.is_larger) == (ComparisonMethod.COUNTS, True, True)
     assert found.p_value == pytest.approx(0.0377, abs=1e-4)
 
 
 def test_what_scatters_more_than_chance_is_taken_as_it_scatters() -> None:
     found = compared([0, 30, 60], [0, 0, 0])
-    assert found.more_interval is not None
-    assert found.more_interval.high - 30 == pytest.approx(4.3027 * 30 / 3**0.5, abs=1e-2)
+    assert known(found.more_interval).high - 30 == pytest.approx(4.3027 * 30 / 3**0.5, abs=1e-2)
     assert found.differs is False
 
 
@@ -51,24 +48,20 @@ def test_independent_samples_that_resemble_the_ones_before_have_a_wider_interval
     wide = compare_counts(a, b, paired=False, common=(CommonCorrelation(lag1=0.5, values=200),) * 2)
     assert plain.widening == 1
     assert wide.widening > 3**0.5
-    assert plain.more_interval is not None
-    assert wide.more_interval is not None
-    assert wide.more_interval.high - 5 == pytest.approx(wide.widening * (plain.more_interval.high - 5))
-    assert wide.p_value is not None
-    assert plain.p_value is not None
-    assert wide.p_value > plain.p_value
+    assert known(wide.more_interval).high - 5 == pytest.approx(
+        wide.widening * (known(plain.more_interval).high - 5)
+    )
+    assert known(wide.p_value) > known(plain.p_value)
     few = compare_counts({0: 8, 1: 10, 2: 10, 3: 12}, {7: 0, 8: 0, 9: 0}, paired=False)
     assert few.differs
-    assert few.p_if_correlated is not None
-    assert few.p_if_correlated > 0.05, "so few do not show it"
+    assert known(few.p_if_correlated) > 0.05, "so few do not show it"
 
 
 def test_differences_that_resemble_the_ones_before_have_a_wider_interval() -> None:
     """Ten blocks with 20 events, ten with none, against 3 in each: s is 10.26, t(0.975; 19) is 2.093."""
     found = compared([20.0] * 10 + [0.0] * 10, [3.0] * 20)
     assert found.widening > 3**0.5
-    assert found.more_interval is not None
-    assert found.more_interval.high - 7 == pytest.approx(
+    assert known(found.more_interval).high - 7 == pytest.approx(
         found.widening * 2.0930 * 10.2598 / 20**0.5, rel=1e-3
     )
     assert found.differs is False
@@ -79,8 +72,7 @@ def test_a_difference_of_few_blocks_holds_only_if_trials_are_independent() -> No
     """10 ± 8.6: with an autocorrelation of 0.5, the interval would be 1.85 times as wide, and contain 0."""
     few = compared([9, 13, 11], [1, 1, 1])
     assert (few.differs, few.rests_on_independence) == (True, True)
-    assert few.p_if_correlated is not None
-    assert few.p_if_correlated > 0.05
+    assert known(few.p_if_correlated) > 0.05
     assert not compared([40, 44, 42], [1, 1, 1]).rests_on_independence
     assert not compared([2, 3] * 10, [1, 1] * 10).rests_on_independence, "20 blocks show it"
     none = dict.fromkeys(range(3), 0.0)
@@ -104,8 +96,7 @@ def test_independent_samples_need_no_common_blocks() -> None:
     """The means 10 and 0 have the errors 1 and 0; Poisson counts would have √(10/4), and t(0.975; 2) is 4.303."""
     found = compare_counts({0: 8, 1: 10, 2: 10, 3: 12}, {7: 0, 8: 0, 9: 0}, paired=False)
     assert found.more == 10
-    assert found.more_interval is not None
-    assert found.more_interval.high - 10 == pytest.approx(4.3027 * 2.5**0.5, abs=1e-3)
+    assert known(found.more_interval).high - 10 == pytest.approx(4.3027 * 2.5**0.5, abs=1e-3)
     assert found.differs is True
 
 
@@ -161,8 +152,7 @@ def test_with_more_looks_a_forecast_from_few_counts_gives_nothing_up() -> None:
     question = Question(over=some, under=none, names=("a", "b"), better=Direction.LOWER, counts=True)
     (found,) = answer([question], looks=Looks(first=5, most=40))
     assert (found.verdict, found.settled) == (Verdict.OPEN, False)
-    assert found.further is not None
-    assert found.further > 5
+    assert known(found.further) > 5
     (last,) = answer([question], looks=Looks(first=5, most=5))
     assert (last.verdict, last.settled) == (Verdict.NOT_SHOWN, True)
 

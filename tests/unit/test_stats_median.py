@@ -8,6 +8,7 @@ from math import inf, nan
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.made import known
 
 from fslab.stats import Reason
 from fslab.stats.median import estimate_median, half_range, median, median_interval, rank_coverage
@@ -31,8 +32,7 @@ def test_median_of_even_number_is_mean_of_middle_two() -> None:
     [(6, 1, 0.96875), (7, 1, 0.984375), (10, 2, 0.978515625), (20, 6, 1 - 43400 / 1048576)],
 )
 def test_ranks_of_published_table(size: int, rank: int, coverage: float) -> None:
-    found = median_interval([float(i) for i in range(1, size + 1)])
-    assert found is not None
+    found = known(median_interval([float(i) for i in range(1, size + 1)]))
     assert (found.low, found.high) == (rank, size + 1 - rank)
     assert found.coverage == pytest.approx(coverage)
 
@@ -44,8 +44,7 @@ def test_five_samples_do_not_reach_95_percent() -> None:
 
 
 def test_range_of_five_samples_covers_93_75_percent() -> None:
-    found = median_interval([5.0, 1.0, 4.0, 2.0, 3.0], coverage=0.93)
-    assert found is not None
+    found = known(median_interval([5.0, 1.0, 4.0, 2.0, 3.0], coverage=0.93))
     assert (found.low, found.high, found.coverage) == (1.0, 5.0, 0.9375)
 
 
@@ -69,8 +68,7 @@ def test_stated_coverage_is_the_simulated_one() -> None:
     generator = random.Random(20261120)
     hits, rounds = 0, 20_000
     for _ in range(rounds):
-        found = median_interval([generator.expovariate(1.0) for _ in range(9)])
-        assert found is not None
+        found = known(median_interval([generator.expovariate(1.0) for _ in range(9)]))
         hits += found.low <= 0.6931471805599453 <= found.high
     # n = 9: 1 - 2(1+9)/512 = 0.9609. The standard error of the simulation is 0.0014.
     assert rank_coverage(9, 2) == 1 - 20 / 512

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.made import known
 
 from fslab.stats.autocorrelation import autocorrelation, of_cells, widening
 from fslab.stats.difference_interval import (
@@ -16,8 +17,7 @@ from fslab.stats.difference_interval import (
     p_values,
     signed_rank_interval,
 )
-from fslab.stats.estimate_model import CORRELATED
-from fslab.stats.noise_prior import CommonCorrelation
+from fslab.stats.estimate_model import CORRELATED, CommonCorrelation
 from fslab.stats.paired_differences import takes_ranks
 
 ROUNDS = 3000
@@ -123,8 +123,7 @@ def test_cells_that_vary_together_show_no_more_than_one_of_them() -> None:
             dict(enumerate(np.sqrt(1 - weight) * one + np.sqrt(weight) * shared[0] + 1e-3 * one))
             for one in own
         ]
-        found = of_cells(cells)
-        assert found is not None
+        found = known(of_cells(cells))
         assert found.lag1 == pytest.approx(autocorrelation(shared)[0] if weight else 0.5, abs=0.15)
         assert found.values == pytest.approx(values, rel=0.1)
     assert of_cells([dict(enumerate(one[:2])) for one in own]) is None
@@ -133,8 +132,7 @@ def test_cells_that_vary_together_show_no_more_than_one_of_them() -> None:
 
 @pytest.mark.parametrize(("rho", "count"), [(0.0, 5), (0.5, 5), (0.3, 8), (0.5, 8), (0.5, 20)])
 def test_many_short_cells_show_how_much_values_resemble_the_ones_before(rho: float, count: int) -> None:
-    found = of_cells([dict(enumerate(one)) for one in series(rho, count)])
-    assert found is not None
+    found = known(of_cells([dict(enumerate(one)) for one in series(rho, count)]))
     assert found.lag1 == pytest.approx(rho, abs=0.05)
     # Estimates from 12 cells scatter as stated: the limit of 0.1 is 3.2 standard errors below 0.5 at 8 values.
     some = [

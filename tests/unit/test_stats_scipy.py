@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy  # its parts are imported where they are used: all workers import this file
+from tests.made import known
 
 from fslab.stats.difference_interval import signed_rank_p
-from fslab.stats.signed_rank import lower_tails
-from fslab.stats.student import beta_tail, two_sided_quantile
-from fslab.stats.trial_order_tests import trend
+from fslab.stats.distributions import beta_tail, lower_tails, two_sided_quantile
+from fslab.stats.time_series import trend
 from fslab.stats.unpaired_differences import lower_tail
 
 
@@ -44,7 +44,7 @@ def test_signed_ranks(size: int) -> None:
 @pytest.mark.parametrize("size", [5, 9, 20, 50])
 def test_trend(size: int) -> None:
     values = np.random.default_rng(size).normal(0, 1, size) + np.arange(size) / size
-    found = trend([*map(float, values)])
-    known = scipy.stats.kendalltau(np.arange(size), values, method="exact")
-    assert found.p_value == pytest.approx(known.pvalue, rel=1e-12)
+    found = known(trend([*map(float, values)]))
+    theirs = scipy.stats.kendalltau(np.arange(size), values, method="exact")
+    assert found.p_value == pytest.approx(theirs.pvalue, rel=1e-12)
     assert found.slope == pytest.approx(scipy.stats.theilslopes(values, np.arange(size)).slope, rel=1e-12)

@@ -9,23 +9,42 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import datetime
+from typing import Any, Protocol
 
 from fslab.analysis import campaign_comparison_lines as lines
-from fslab.analysis.campaign_comparison_model import CampaignComparison, Side
+from fslab.analysis.campaign_comparison_lines import CampaignComparison, Side
 from fslab.analysis.matching_cells import Matched, MatchedBy, Partners, match
-from fslab.analysis.measured_campaign import MeasuredCampaign
 from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.table_rows import looks_of
 from fslab.analysis.usable_trials import has_warnings, is_usable, usable_values
 from fslab.analysis.workload_groups import MetricsOf, all_metrics, by_cell, headline_metrics
 from fslab.answers.ratio import COVERAGE, Looks, NoisePrior, Question, answer, read_as_counts
-from fslab.cell import Cell, WorkloadSpec
+from fslab.cell import Cell, WorkloadSpec, grouped
 from fslab.machine import facts
 from fslab.machine.differences import Circumstances, Difference
-from fslab.stopping_settings import smallest
+from fslab.stopping_settings import StoppingRule, smallest
 from fslab.trial_record import Metric, TrialRecord
 from fslab.units import Direction, Unit
+
+
+class MeasuredCampaign(Protocol):
+    """The interface of a stored campaign. ``machine``: facts of the machine on which it ran."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def study_id(self) -> str: ...
+    @property
+    def cells(self) -> tuple[Cell, ...]: ...
+    @property
+    def machine(self) -> dict[str, Any]: ...
+    @property
+    def created(self) -> datetime: ...
+    @property
+    def stopping(self) -> StoppingRule: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,18 +136,15 @@ def compare_results(
     for partners in matched.partners:
         trials = (own_a.get(partners.a.id, ()), own_b.get(partners.b.id, ()))
         figures = figures_a.get(work_of(partners.a), {}) | figures_b.get(work_of(partners.b), {})
-        asked += [
-            _line(
-                partners,
-                metric,
-                trials,
-                _prior(a, b, partners, metric.name, paired=paired),
-                several=several,
-                paired=paired,
-                margin=margin,
+        for metric in metrics_for(partners.a.workload, figures, metrics, metrics_of):
+            prior = (
+                a.noise.prior(metric.name, [(partners.b, 1.0), (partners.a, -1.0)])
+                if paired
+                else a.noise.between(b.noise, metric.name)
             )
-            for metric in metrics_for(partners.a.workload, figures, metrics, metrics_of)
-        ]
+            asked.append(
+                _line(partners, metric, trials, prior, several=several, paired=paired, margin=margin)
+            )
     questions = [each.question for each in asked]
     # Values of two campaigns are not paired: the looks of one of them do not apply.
     looks = a.looks if paired else None
@@ -140,7 +156,7 @@ def compare_results(
         coverage=COVERAGE,
         differences=_differences(a, b, matched, by, allowed),
         lines=compared,
-        means=lines.means(compared, questions, looks=looks, coverage=COVERAGE),
+        means=lines.means(compared, questions, looks=looks),
         only_a=tuple(_called(cell) for cell in matched.only_a),
         only_b=tuple(_called(cell) for cell in matched.only_b),
     )
@@ -181,13 +197,6 @@ def figures_by_workload(trials: Iterable[TrialRecord]) -> dict[Hashable, dict[st
         known = found.setdefault(work_of(trial.cell), {})
         known |= {name: value.unit for name, value in (trial.metrics | trial.probes).items()}
     return found
-
-
-def _prior(a: Results, b: Results, partners: Partners, metric: str, *, paired: bool) -> NoisePrior | None:
-    """Return what the other trials of the campaigns show of the noise of a comparison."""
-    if paired:
-        return a.noise.prior(metric, [(partners.b, 1.0), (partners.a, -1.0)])
-    return a.noise.between(b.noise, metric)
 
 
 def _line(
@@ -265,15 +274,14 @@ def circumstances_of(
 
     ``machine``: used if there is no trial. ``name_of``: of what a trial's device is a fact; None: devices are left out.
     """
-    devices: dict[str, list[dict[str, Any]]] = {}
-    if name_of is not None:
-        for trial in trials:
-            devices.setdefault(name_of(trial), []).append(trial.provenance.device)
     return Circumstances(
         machine=_without_repeats([trial.provenance.machine for trial in trials]) or [machine],
         tuning=cells[0].tuning if cells else {},
         tools=_without_repeats([trial.provenance.tools for trial in trials]),
-        devices={name: _without_repeats(each) for name, each in devices.items()},
+        devices={
+            name: _without_repeats([trial.provenance.device for trial in own])
+            for name, own in (grouped(trials, name_of) if name_of else {}).items()
+        },
         media=frozenset(cell.stack.medium.type for cell in cells),
     )
 

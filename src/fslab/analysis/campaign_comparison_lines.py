@@ -1,21 +1,126 @@
-"""The lines of a comparison of two sets of results, with their questions and answers, and means of ratios. Pure."""
+"""The result of comparing two sets of results, as plain values for the terminal and ``--json``, and its lines. Pure.
+
+``compare_results`` creates it. B is always described relative to A.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from statistics import fmean, geometric_mean
 
-from fslab.analysis.campaign_comparison_model import ComparisonLine, RatioMean, SampleSummary
 from fslab.analysis.usable_trials import is_failed, usable_values
-from fslab.answers.model import Answer, Interval, Verdict
-from fslab.answers.ratio import Looks, Question, estimate
-from fslab.answers.verdict_words import verdict_words
-from fslab.cell import Cell
+from fslab.answers.model import Answer, Verdict, verdict_words
+from fslab.answers.ratio import COVERAGE, Looks, Question, estimate
+from fslab.cell import Cell, Frozen, grouped
+from fslab.machine.differences import Difference
+from fslab.stats import Interval
 from fslab.stats.median import half_range, median
 from fslab.trial_record import Metric, TrialRecord
 from fslab.units import Direction, Unit, shown_size
 from fslab.workloads import traits_of
 
-Key = tuple[str, Direction, str | None]
+
+class Side(Frozen):
+    """One of the two sets of results. ``name`` is the name given by the user.
+
+    ``trials`` counts the stored trials, ``usable`` those that are compared, ``with_warnings`` the usable ones with
+    warnings. ``sequential``: trials were repeated until the ranking of the set's own stacks was clear, so the number
+    of trials depends on the measured values.
+    """
+
+    name: str
+    campaigns: tuple[str, ...]
+    study: str | None
+    begun: datetime | None
+    trials: int
+    usable: int
+    with_warnings: int
+    kernels: tuple[str, ...]
+    machines: tuple[str, ...]
+    sequential: bool = False
+
+
+class SampleSummary(Frozen):
+    """The usable values of one metric of one cell; ``spread``: half their range as a fraction of the median.
+
+    ``failed``: number of trials of the cell that failed or are unsupported on that machine.
+    """
+
+    values: tuple[float, ...]
+    median: float | None
+    spread: float | None
+    failed: int = 0
+
+    @property
+    def broken(self) -> bool:
+        """Whether there is no value and trials failed."""
+        return not self.values and self.failed > 0
+
+
+class ComparisonLine(Frozen):
+    """One metric of one workload on one stack (``ext4 → xfs`` if two stacks are compared). The answer is about B ÷ A.
+
+    ``verdict``: the answer in words. ``sampled``: ``trials`` if each value is that of one trial, ``campaigns`` if it is
+    the median of one campaign's trials.
+    """
+
+    stack: str
+    workload: str
+    cache: str
+    sampled: str
+    block_size: str | None
+    metric: str
+    unit: Unit
+    better: Direction
+    a: SampleSummary
+    b: SampleSummary
+    answer: Answer
+    verdict: str
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether A works and B does not: B has no values because trials failed (invalid trials alone do not count as
+        failed), or :attr:`has_stopped`."""
+        return (bool(self.a.values) and self.b.broken) or self.has_stopped
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether what should be high is above 0 in each trial of A and 0 in each of B, with three or more each.
+
+        If a trial of both had the same chance q to be 0, this would have the probability (q·(1 − q))ⁿ, which is at most
+        1/64.
+        """
+        enough = min(self.answer.n) >= self.answer.needed
+        no_ratio = self.answer.verdict is Verdict.NO_RATIO and self.better is Direction.HIGHER
+        return no_ratio and enough and min(self.a.values) > 0 and not any(self.b.values)
+
+
+class RatioMean(Frozen):
+    """Geometric mean of the ratios B ÷ A of ``of`` workloads. All their metrics have the same preferred direction.
+
+    ``interval`` covers the mean of the true ratios (each ratio's interval has a Bonferroni-corrected coverage);
+    None if there are too few trials.
+    """
+
+    stack: str
+    better: Direction
+    block_size: str | None
+    of: int
+    ratio: float
+    interval: Interval | None
+
+
+class CampaignComparison(Frozen):
+    """A comparison of two sets of results. ``only_a``, ``only_b``: cells without a partner."""
+
+    a: Side
+    b: Side
+    coverage: float
+    differences: tuple[Difference, ...]
+    lines: tuple[ComparisonLine, ...]
+    means: tuple[RatioMean, ...]
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,10 +163,8 @@ def values_by_campaign(trials: Iterable[TrialRecord], metric: Metric) -> dict[in
 
     Of counts, it is the mean, which is 0 only if no trial counted anything.
     """
-    by_campaign: dict[str, list[TrialRecord]] = {}
-    for trial in trials:
-        by_campaign.setdefault(trial.key.campaign, []).append(trial)
-    values = ([*usable_values(each, metric.name).values()] for each in by_campaign.values())
+    by_campaign = grouped(trials, lambda trial: trial.key.campaign).values()
+    values = ([*usable_values(each, metric.name).values()] for each in by_campaign)
     middles = ((fmean(each) if metric.unit is Unit.COUNT else median(each)) for each in values if each)
     return dict(enumerate(value for value in middles if value is not None))
 
@@ -82,13 +185,13 @@ def _sample(values: Mapping[int, float], failed: int) -> SampleSummary:
 
 
 def means(
-    lines: Sequence[ComparisonLine], questions: Sequence[Question], *, looks: Looks | None, coverage: float
+    lines: Sequence[ComparisonLine], questions: Sequence[Question], *, looks: Looks | None
 ) -> tuple[RatioMean, ...]:
     """Return the means over two or more workloads. A workload counts once, with its first metric of that direction.
 
     ``questions``: those of the lines.
     """
-    groups: dict[Key, dict[tuple[str, str], tuple[float, Question]]] = {}
+    groups: dict[tuple[str, Direction, str | None], dict[tuple[str, str], tuple[float, Question]]] = {}
     for line, question in zip(lines, questions, strict=True):
         if line.answer.ratio is not None and line.better is not Direction.NEITHER:
             group = groups.setdefault((line.stack, line.better, line.block_size), {})
@@ -97,21 +200,21 @@ def means(
         RatioMean(
             stack=stack, better=better, block_size=block_size, of=len(group),
             ratio=geometric_mean([ratio for ratio, _ in group.values()]),
-            interval=_interval([question for _, question in group.values()], looks, coverage),
+            interval=_interval([question for _, question in group.values()], looks),
         )
         for (stack, better, block_size), group in groups.items()
         if len(group) > 1
     )  # fmt: skip
 
 
-def _interval(questions: Sequence[Question], looks: Looks | None, coverage: float) -> Interval | None:
+def _interval(questions: Sequence[Question], looks: Looks | None) -> Interval | None:
     """Return the interval of the mean, or None if a ratio has no interval.
 
     If all k ratios lie in their intervals, their mean lies between the means of the ends. All ratios do so with
-    probability ``coverage`` if each does with 1 − (1 − coverage)/k (Bonferroni). This is valid for any dependence
+    probability ``COVERAGE`` if each does with 1 − (1 − COVERAGE)/k (Bonferroni). This is valid for any dependence
     between the workloads, so the interval is wide.
     """
-    each = 1 - (1 - coverage) / len(questions)
+    each = 1 - (1 - COVERAGE) / len(questions)
     estimates = [estimate(question, looks=looks, coverage=each) for question in questions]
     intervals = [found.interval for found in estimates if found.interval is not None]
     if len(intervals) < len(questions):

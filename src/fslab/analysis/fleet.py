@@ -7,6 +7,7 @@ computes the statistics; this module decides what is compared.
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from math import exp, log
 from statistics import fmean
 from typing import Any
@@ -14,14 +15,96 @@ from typing import Any
 from fslab.analysis import labels
 from fslab.analysis.campaign_comparison import figures_by_workload, metrics_for, work_of
 from fslab.analysis.fleet_machines import Machine, Measured, by_machine, distinct_cells, identity
-from fslab.analysis.fleet_model import FactSplit, Fleet, FleetMachine, FleetRow, FleetVerdict, MachineRatio
 from fslab.analysis.table_rows import comparable
 from fslab.analysis.workload_groups import MetricsOf, headline_metrics
 from fslab.answers.across_machines import MACHINES_LEAST, OverMachines, over_machines, within_machine
 from fslab.answers.ratio import Question, answer, false_discoveries
-from fslab.cell import Cell, by_workload
+from fslab.cell import Cell, Frozen, by_workload
 from fslab.machine import differences, facts
+from fslab.stats import Interval
 from fslab.trial_record import Metric
+from fslab.units import Direction, Unit
+
+
+class FleetVerdict(StrEnum):
+    """The verdict on a stack against the reference.
+
+    ``everywhere``: it differs on average, and in the same direction on another such machine (the prediction interval
+    excludes 1). ``on_average``: it differs on average, but may differ in the other direction on another machine.
+    ``undecided``: the interval of the average contains 1. ``few_machines``: fewer than five machines; they are listed
+    and not combined.
+    """
+
+    EVERYWHERE = "everywhere"
+    ON_AVERAGE = "on_average"
+    UNDECIDED = "undecided"
+    FEW_MACHINES = "few_machines"
+
+
+class FleetMachine(Frozen):
+    """One machine and its campaigns, oldest first."""
+
+    name: str
+    campaigns: tuple[str, ...]
+    kernel: str | None
+    cpu: str | None
+
+
+class MachineRatio(Frozen):
+    """The ratio on one machine: the stack's figure ÷ the reference's, from the ``n`` blocks that have both."""
+
+    machine: str
+    ratio: float
+    interval: Interval
+    n: int
+
+
+class FactSplit(Frozen):
+    """Facts that divide the machines into two groups with different ratios. This is a coincidence, not a cause.
+
+    ``facts``: each as ``name: value in the first group / in the second``. ``ratios``: geometric mean of each group.
+    ``p_value``: after the correction of Benjamini and Hochberg over all divisions in all rows.
+    """
+
+    facts: tuple[str, ...]
+    machines: tuple[tuple[str, ...], tuple[str, ...]]
+    ratios: tuple[float, float]
+    p_value: float
+
+
+class FleetRow(OverMachines):
+    """One stack against the reference in one metric. Ratios are the stack's figure ÷ the reference's.
+
+    ``left_out``: machines without three blocks of both, with figures that have no ratio (0), or with figures that are
+    too coarse to estimate the noise.
+    """
+
+    workload: str
+    metric: str
+    unit: Unit
+    better: Direction
+    stack: str
+    reference: str
+    verdict: FleetVerdict
+    machines: tuple[MachineRatio, ...]
+    left_out: tuple[str, ...] = ()
+    coincides: tuple[FactSplit, ...] = ()
+
+
+class Fleet(Frozen):
+    """A study on several machines. ``needed``: number of machines needed to combine them.
+
+    ``partial``: comparisons for which no machine has enough blocks. ``uncommon``: number of cells that not all machines
+    have.
+    """
+
+    study: str
+    machines: tuple[FleetMachine, ...]
+    rows: tuple[FleetRow, ...]
+    needed: int
+    uncommon: int
+    partial: tuple[str, ...] = ()
+
 
 GROUP_LEAST = 3
 

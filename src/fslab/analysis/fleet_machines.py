@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fslab.analysis.campaign_comparison import MeasuredCampaign
 from fslab.analysis.matching_cells import PLACES
-from fslab.analysis.measured_campaign import MeasuredCampaign
 from fslab.analysis.usable_trials import usable_values
 from fslab.analysis.workload_groups import by_cell
 from fslab.cell import Cell

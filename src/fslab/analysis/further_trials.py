@@ -1,5 +1,9 @@
 """Decides whether the comparisons of a campaign are settled, and which cells need more trials. Pure.
 
+``allocate`` divides the rest of the budget among open questions, for the most verdicts per second: those with the least
+effort come first, until the time is used up. Cells that one question pays for are free for the next. A question whose
+forecast is certainly more than all of the time is given up, and its time goes to the others.
+
 Each interim analysis uses all trials, as the report does. A settled comparison becomes open again if its cells get more
 trials for other comparisons and these contradict it. So the last verdicts of a campaign are always those of its table.
 Frequent looks do not increase the error rate, because every interval is computed for all looks together
@@ -7,21 +11,92 @@ Frequent looks do not increase the error rate, because every interval is compute
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
 
-from fslab.analysis.budget_allocation import Candidate, Effort, allocate
 from fslab.analysis.labels import stack_names
 from fslab.analysis.noise_pools import CampaignNoise
-from fslab.analysis.same_stacks import same_stacks
-from fslab.analysis.table_rows import answers_of_row
+from fslab.analysis.table_rows import answers_of_row, same_stacks
 from fslab.analysis.usable_trials import exhausted_cells
 from fslab.analysis.workload_groups import by_cell, groups, mean_s, metrics_of
-from fslab.answers.model import Interval
 from fslab.answers.ratio import Goal, most_forecast
 from fslab.cell import Cell
+from fslab.stats import Interval
 from fslab.stopping_settings import StoppingRule, Until
 from fslab.trial_record import TrialRecord
 from fslab.units import Direction, Unit
+
+# If all questions are given up, the cheapest is measured nevertheless, up to so many times the time that is left.
+_HOPE = 4
+
+Cost = Callable[[str], float]  # maps the id of a cell to the seconds of one trial
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effort:
+    """Further trials. ``blocks``: how many more by cell id. ``seconds``: the time for all of them."""
+
+    blocks: dict[str, int]
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """An open claim, or an open row of a table. ``blocks``: in how many blocks it was measured; a forecast from more
+    blocks is more reliable."""
+
+    name: str
+    effort: Effort
+    blocks: int
+
+
+@dataclass(kw_only=True, slots=True)
+class BudgetAllocation:
+    """What to measure next: ``cells`` get trials now, for those in ``chosen``; ``seconds`` is the time for these.
+
+    ``waiting``: what comes when others are decided. ``given_up``: what is beyond the time that is left.
+    """
+
+    cells: set[str] = field(default_factory=set)
+    chosen: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    given_up: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def allocate(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) -> BudgetAllocation:
+    """Choose what to measure in the ``left_s`` seconds that are left (None: no limit)."""
+    ordered = sorted(candidates, key=lambda candidate: candidate.effort.seconds)
+    within = [
+        one for one in ordered if left_s is None or one.effort.seconds <= most_forecast(left_s, one.blocks)
+    ]
+    found = _in_order(within, cost, left_s)
+    found.given_up = [one.name for one in ordered if one not in within]
+    if candidates and not found.chosen:  # spend the time where it is most likely to help
+        best = ordered[0]
+        if left_s is not None and best.effort.seconds <= _HOPE * left_s:
+            found.given_up.remove(best.name)
+            found.chosen.append(best.name)
+            found.cells, found.seconds = set(best.effort.blocks), left_s
+    return found
+
+
+def _in_order(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) -> BudgetAllocation:
+    """Choose one question after the other until the time is used up; at least the first."""
+    found = BudgetAllocation()
+    paid: dict[str, int] = {}
+    for one in candidates:
+        more = {cell: max(0, blocks - paid.get(cell, 0)) for cell, blocks in one.effort.blocks.items()}
+        seconds = sum(cost(cell) * blocks for cell, blocks in more.items())
+        if left_s is not None and found.chosen and found.seconds + seconds > left_s:
+            found.waiting.append(one.name)
+            continue
+        found.chosen.append(one.name)
+        found.seconds += seconds
+        found.cells |= one.effort.blocks.keys()
+        paid |= {cell: paid.get(cell, 0) + blocks for cell, blocks in more.items()}
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,3 +229,18 @@ def questions(
                     interval=each.interval, settled=each.settled or (settles_if_it_holds and each.holds is True),
                     further=each.further, blocks=min(each.n), first=number == 0,
                 )  # fmt: skip
+
+
+def spent_s(records: Sequence[TrialRecord]) -> float:
+    """Return the time that the trials took of a budget: their own, and the time between one and the next.
+
+    The latter is the median, because a resume is no pause. In a guest it is about 0.4 s, in which disks are plugged in
+    and the trial is stored: 2 of 65 minutes.
+    """
+    ordered = sorted(records, key=lambda record: record.started)
+    pauses = [
+        (after.started - before.started).total_seconds() - before.duration_s
+        for before, after in pairwise(ordered)
+    ]
+    pause_s = max(0.0, median(pauses)) if pauses else 0.0
+    return sum(record.duration_s for record in records) + len(records) * pause_s

@@ -6,27 +6,95 @@ Combines the statistics of ``stats`` with the facts of ``machine.facts``; define
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 from typing import Self
 
 from fslab.analysis.campaign_comparison import (
+    MeasuredCampaign,
     circumstances_of,
     figures_by_workload,
     metrics_for,
     work_of,
 )
-from fslab.analysis.history_model import History, HistoryPoint, HistorySeries, HistoryStep, LevelChange
-from fslab.analysis.measured_campaign import MeasuredCampaign
 from fslab.analysis.usable_trials import usable_values
 from fslab.analysis.workload_groups import MetricsOf, by_cell, headline_metrics
+from fslab.answers.model import change_words
 from fslab.answers.ratio import Question, answer
-from fslab.answers.verdict_words import change_words
-from fslab.cell import Cell
+from fslab.cell import Cell, Frozen, grouped
 from fslab.machine import facts
 from fslab.machine.differences import Difference
-from fslab.stats.change_points import change_points
+from fslab.stats import Interval
 from fslab.stats.median import median_interval
+from fslab.stats.time_series import change_points
 from fslab.trial_record import Metric, TrialRecord
+from fslab.units import Direction, Unit
+
+
+class HistoryPoint(Frozen):
+    """One figure of one campaign: the median of its ``n`` usable trials, and the interval of this median."""
+
+    campaign: str
+    created: datetime
+    median: float
+    interval: Interval | None
+    n: int
+
+
+class LevelChange(Frozen):
+    """A change of level: ``since`` is the first campaign after it, ``before`` the last campaign before it.
+
+    ``ratio``: later level ÷ earlier level, with an interval computed from the campaigns' medians. ``p_value``: for the
+    null hypothesis "no change". ``facts``: facts that changed between the two campaigns.
+    """
+
+    since: str
+    before: str
+    ratio: float | None
+    interval: Interval | None
+    p_value: float
+    facts: tuple[Difference, ...]
+    words: str
+
+
+class HistorySeries(Frozen):
+    """One metric of one cell over the campaigns that have it."""
+
+    stack: str
+    workload: str
+    cache: str
+    metric: str
+    unit: Unit
+    better: Direction
+    points: tuple[HistoryPoint, ...]
+    changes: tuple[LevelChange, ...]
+
+
+class HistoryStep(Frozen):
+    """Facts that changed between two consecutive campaigns."""
+
+    before: str
+    after: str
+    facts: tuple[Difference, ...]
+
+
+class History(Frozen):
+    """A study over time on one machine.
+
+    ``elsewhere``: number of the study's campaigns that ran on other machines. ``former``: number of cells of earlier
+    campaigns that the latest campaign does not have. Both are not shown. ``enough``: number of campaigns below which no
+    change can be significant.
+    """
+
+    study: str
+    machine: str | None
+    campaigns: tuple[str, ...]
+    series: tuple[HistorySeries, ...]
+    steps: tuple[HistoryStep, ...]
+    elsewhere: int
+    former: int
+    enough: int
+
 
 MEDIAN_COVERAGE = 0.9
 ALPHA = 0.01
@@ -92,9 +160,7 @@ class _PastCampaign:
 
     @classmethod
     def of(cls, campaign: MeasuredCampaign, trials: Sequence[TrialRecord]) -> Self:
-        cells: dict[str, list[Cell]] = {}
-        for cell in campaign.cells:
-            cells.setdefault(cell.content_id, []).append(cell)
+        cells = grouped(campaign.cells, lambda cell: cell.content_id)
         return cls(campaign=campaign, cells=cells, trials=by_cell(trials))
 
     def trials_of(self, cell: Cell) -> Sequence[TrialRecord]:
@@ -112,14 +178,16 @@ def _names(cell: Cell) -> tuple[str, str]:
     return cell.stack.name, cell.workload.name
 
 
-def _series(
-    cell: Cell,
-    metric: Metric,
-    measured: Past,
-    steps: Mapping[str, HistoryStep],
-) -> HistorySeries:
+def _series(cell: Cell, metric: Metric, measured: Past, steps: Mapping[str, HistoryStep]) -> HistorySeries:
     valued = ((campaign, list(usable_values(trials, metric.name).values())) for campaign, trials in measured)
-    points = [_point(campaign, values) for campaign, values in valued if values]
+    points = [
+        HistoryPoint(
+            campaign=campaign.id, created=campaign.created, median=statistics.median(values), n=len(values),
+            interval=median_interval(values, coverage=MEDIAN_COVERAGE),
+        )
+        for campaign, values in valued
+        if values
+    ]  # fmt: skip
     return HistorySeries(
         stack=cell.stack.name,
         workload=cell.workload.name,
@@ -130,14 +198,6 @@ def _series(
         points=tuple(points),
         changes=tuple(_changes(points, metric, [each for each, _ in measured], steps)),
     )
-
-
-def _point(campaign: MeasuredCampaign, values: Sequence[float]) -> HistoryPoint:
-    interval = median_interval(values, coverage=MEDIAN_COVERAGE)
-    return HistoryPoint(
-        campaign=campaign.id, created=campaign.created, median=statistics.median(values), n=len(values),
-        interval=interval,
-    )  # fmt: skip
 
 
 def _changes(
@@ -180,16 +240,15 @@ def _steps(
     campaigns: Sequence[MeasuredCampaign], trials: Mapping[str, Sequence[TrialRecord]]
 ) -> dict[str, HistoryStep]:
     """Return the facts, of any weight, that changed since the previous campaign, by id of the later campaign."""
-    found: dict[str, HistoryStep] = {}
     known = {
         campaign.id: circumstances_of(
             trials[campaign.id], campaign.cells, campaign.machine, lambda trial: trial.cell.content_id
         )
         for campaign in campaigns
     }
+    found = {}
     for one, two in pairwise(campaigns):
         differing = facts.differing(known[one.id], known[two.id])
-        changed = tuple(each for each in differing if each.known)
-        if changed:
+        if changed := tuple(each for each in differing if each.known):
             found[two.id] = HistoryStep(before=one.id, after=two.id, facts=changed)
     return found

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from fslab.cell import Cell, MediumSpec, StackSpec, shown
+from fslab.cell import Cell, MediumSpec, StackSpec, grouped, shown
 
 
 def stack_lines(stacks: Sequence[StackSpec]) -> list[tuple[str, ...]]:
@@ -50,9 +50,7 @@ def _layout(stack: StackSpec) -> str:
 
 def workload_labels(cells: Sequence[Cell]) -> list[str]:
     """Return a label for each cell's workload: its name, and what distinguishes it from others with the same name."""
-    by_name: dict[str, list[Cell]] = {}
-    for cell in cells:
-        by_name.setdefault(cell.workload.name, []).append(cell)
+    by_name = grouped(cells, lambda cell: cell.workload.name)
     return [_workload_label(cell, by_name[cell.workload.name]) for cell in cells]
 
 

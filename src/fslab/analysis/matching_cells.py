@@ -12,6 +12,7 @@ from fslab.machine import facts
 from fslab.machine.differences import Difference, between
 from fslab.machine.fact import FactGroup
 
+Key = Callable[[Cell], Hashable]
 PLACES = frozenset({"path", "image", "directory"})
 
 
@@ -49,20 +50,9 @@ def match(a: Iterable[Cell], b: Iterable[Cell], by: MatchedBy) -> Matched:
     """Return the partners: first cells with the same content, whatever their names, then cells with the same names."""
     left = {cell.id: cell for cell in a}
     right = {cell.id: cell for cell in b}
-    keys: list[Callable[[Cell], Hashable]] = [_workload(by), _names(by)]
-    if by is MatchedBy.STACK:
-        keys = [
-            lambda cell: cell.id,
-            lambda cell: cell.content_id,
-            _workload(MatchedBy.STACK),
-            _workload(MatchedBy.MACHINE),
-            _names(MatchedBy.STACK),
-            _names(MatchedBy.MACHINE),
-            _workload_by_name,
-        ]
     partner: dict[str, Cell] = {}
     taken: set[str] = set()
-    for key in keys:
+    for key in _KEYS[by]:
         partner |= _paired(
             [cell for cell in left.values() if cell.id not in partner],
             [cell for cell in right.values() if cell.id not in taken],
@@ -100,45 +90,47 @@ def chosen(cells: Sequence[Cell], name: str) -> list[Cell]:
     return found
 
 
-def _names(by: MatchedBy) -> Callable[[Cell], Hashable]:
-    """Return a key of workload name and stack: the stack's name if matched by stack, else the result of ``_stack``."""
-
-    def key(cell: Cell) -> Hashable:
-        stack = cell.stack.name if by is MatchedBy.STACK else _stack(cell, by)
-        return (stack, cell.workload.name, cell.cache)
-
-    return key
+def _content(cell: Cell) -> Hashable:
+    return cell.stack.content.model_dump_json()
 
 
-def _workload(by: MatchedBy) -> Callable[[Cell], Hashable]:
-    """Return a key of contents, for studies that use different names for the same workload or stack."""
-
-    def key(cell: Cell) -> Hashable:
-        return (_stack(cell, by), *_work(cell))
-
-    return key
+def _without_machine(cell: Cell) -> Hashable:
+    return cell.stack.content.model_copy(update={"machine": MachineSpec()}).model_dump_json()
 
 
-def _workload_by_name(cell: Cell) -> Hashable:
-    return (cell.stack.name, *_work(cell))
+def _stack_name(cell: Cell) -> Hashable:
+    return cell.stack.name
 
 
-def _work(cell: Cell) -> tuple[Hashable, ...]:
-    return (cell.workload.tool, repr(sorted(cell.workload.parameters.items())), cell.cache)
+def _work(cell: Cell) -> Hashable:
+    return cell.workload.tool, repr(sorted(cell.workload.parameters.items())), cell.cache
 
 
-def _stack(cell: Cell, by: MatchedBy) -> Hashable:
-    match by:
-        case MatchedBy.STACK:
-            return cell.stack.content.model_dump_json()
-        case MatchedBy.MACHINE:
-            alike = cell.stack.content.model_copy(update={"machine": MachineSpec()})
-            return alike.model_dump_json()
-        case MatchedBy.WORKLOAD:
-            return None
+def _workload_name(cell: Cell) -> Hashable:
+    return cell.workload.name, cell.cache
 
 
-def _paired(left: Sequence[Cell], right: Sequence[Cell], key: Callable[[Cell], Hashable]) -> dict[str, Cell]:
+def _both(stack: Key, workload: Key) -> Key:
+    return lambda cell: (stack(cell), workload(cell))
+
+
+# What partners have in common, the surest first: contents, for studies that use different names, then names.
+_KEYS: dict[MatchedBy, list[Key]] = {
+    MatchedBy.STACK: [
+        lambda cell: cell.id,
+        lambda cell: cell.content_id,
+        _both(_content, _work),
+        _both(_without_machine, _work),
+        _both(_stack_name, _workload_name),
+        _both(_without_machine, _workload_name),
+        _both(_stack_name, _work),
+    ],
+    MatchedBy.MACHINE: [_both(_without_machine, _work), _both(_without_machine, _workload_name)],
+    MatchedBy.WORKLOAD: [_work, _workload_name],
+}
+
+
+def _paired(left: Sequence[Cell], right: Sequence[Cell], key: Key) -> dict[str, Cell]:
     """Return the partners by id of the left cell: cells with the same key, which is unique on both sides."""
     counts = (Counter(map(key, left)), Counter(map(key, right)))
     by_key = {key(cell): cell for cell in right}

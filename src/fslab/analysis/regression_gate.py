@@ -10,21 +10,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fslab.analysis.campaign_comparison_lines import change_for_worse
-from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine
-from fslab.answers.model import INDEPENDENCE_LEAST, Answer, Verdict
+from fslab.analysis.campaign_comparison_lines import CampaignComparison, ComparisonLine, change_for_worse
+from fslab.answers.model import INDEPENDENCE_LEAST, Answer, Verdict, percent
 from fslab.answers.ratio import size_until
-from fslab.answers.verdict_words import percent
+from fslab.cell import grouped
 from fslab.stopping_settings import MARGIN
 from fslab.units import Direction, counted, first_of
 
 
 class GateAnswer(StrEnum):
-    """The gate's answer for one line."""
-
     FAILS = "fails"
     CLEAR = "clear"
     UNSURE = "unsure"
+
+
+_SEVERITY = (GateAnswer.FAILS, GateAnswer.UNSURE, GateAnswer.CLEAR)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,29 +46,24 @@ class GateVerdict:
 
     @property
     def total(self) -> int:
-        """The number of figures that were tested."""
         return len(self.fails) + len(self.unsure) + len(self.clear)
 
     @property
     def answer(self) -> GateAnswer:
-        """The most severe answer."""
         if self.fails:
             return GateAnswer.FAILS
         return GateAnswer.UNSURE if self.unsure or self.absent else GateAnswer.CLEAR
 
     def as_document(self) -> dict[str, object]:
-        document: dict[str, object] = {
+        lines = {
             answer.value: [
-                {"stack": line.stack, "workload": line.workload, "metric": line.metric} for line in lines
+                {name: getattr(line, name) for name in ("stack", "workload", "metric")} for line in own
             ]
-            for answer, lines in zip(GateAnswer, (self.fails, self.clear, self.unsure), strict=True)
+            for answer, own in zip(GateAnswer, (self.fails, self.clear, self.unsure), strict=True)
         }
         return {
-            "answer": self.answer.value,
-            **document,
-            "absent": list(self.absent),
-            "trials_needed": self.needed,
-        }
+            "answer": self.answer.value, **lines, "absent": list(self.absent), "trials_needed": self.needed,
+        }  # fmt: skip
 
 
 def judge(found: CampaignComparison, *, slower: float | None, different: bool) -> GateVerdict:
@@ -76,27 +71,21 @@ def judge(found: CampaignComparison, *, slower: float | None, different: bool) -
 
     Metrics without a preferred direction can be different but not slower.
     """
-    answers: dict[GateAnswer, list[ComparisonLine]] = {answer: [] for answer in GateAnswer}
-    for line in found.lines:
-        said = set()
+
+    def answer(line: ComparisonLine) -> GateAnswer | None:
+        """Return the most severe answer; None if none was asked for."""
+        said = [_different(line)] if different else []
         if slower is not None and line.better is not Direction.NEITHER:
-            said.add(_slower(line, slower))
-        if different:
-            said.add(_different(line))
-        for answer in (GateAnswer.FAILS, GateAnswer.UNSURE, GateAnswer.CLEAR):  # the most severe one counts
-            if answer in said:
-                answers[answer].append(line)
-                break
-    unsure = answers[GateAnswer.UNSURE]
+            said.append(_slower(line, slower))
+        return min(said, key=_SEVERITY.index, default=None)
+
+    answers = grouped(found.lines, answer)
+    fails, unsure, clear = (tuple(answers.get(each, ())) for each in _SEVERITY)
+    limit = None if different else slower
     return GateVerdict(
-        fails=tuple(answers[GateAnswer.FAILS]),
-        unsure=tuple(unsure),
-        clear=tuple(answers[GateAnswer.CLEAR]),
-        limit=None if different else slower,
+        fails=fails, unsure=unsure, clear=clear, limit=limit, needed=_needed(unsure, limit), absent=found.only_a,
         margin=max((line.answer.margin for line in found.lines), default=MARGIN),
-        needed=_needed(unsure, None if different else slower),
-        absent=found.only_a,
-    )
+    )  # fmt: skip
 
 
 def _slower(line: ComparisonLine, limit: float) -> GateAnswer:
@@ -222,19 +211,11 @@ def failed_words(verdict: GateVerdict) -> str:
 
 def _failing(verdict: GateVerdict) -> str:
     what = "differ" if verdict.limit is None else f"are slower by {percent(verdict.limit)} or more"
-    more = [
-        words
-        for words, found in (
-            (", or failed in B", any(line.b.broken for line in verdict.fails)),
-            (", or are 0 in B", any(line.has_stopped for line in verdict.fails)),
-        )
-        if found
-    ]
-    return "".join([what, *more])
+    failed = ", or failed in B" * any(line.b.broken for line in verdict.fails)
+    return what + failed + ", or are 0 in B" * any(line.has_stopped for line in verdict.fails)
 
 
 def unsure_words(verdict: GateVerdict) -> str:
-    """Return which comparisons are unsure, in words."""
     what = "a difference" if verdict.limit is None else f"a slowdown of {percent(verdict.limit)}"
     figures = [f"{line.workload} on {line.stack} ({line.metric})" for line in verdict.unsure]
     some = first_of([*figures, *verdict.absent], 4)

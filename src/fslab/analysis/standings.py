@@ -85,10 +85,8 @@ def standing(row: ComparedRow, medians: Mapping[str, float | None], n: int) -> S
     rivals = [each for each in row.answers if each.other(row.leader) not in worse]
     compared = {row.leader, *(each.other(row.leader) for each in row.answers)}
     not_compared = tuple(label for label in medians if row.leader is not None and label not in compared)
-    best = sorted(
-        (label for label in medians if label not in {*worse, *not_compared}),
-        key=lambda label: label != row.leader,
-    )
+    best = [label for label in medians if label not in {*worse, *not_compared}]
+    best.sort(key=lambda label: label != row.leader)
     next_stack, nearest = min(
         worse.items(), key=lambda item: item[1].ratio or item[1].more or 0.0, default=(None, None)
     )
@@ -135,12 +133,9 @@ def _certainty(row: ComparedRow, rivals: Sequence[Answer]) -> StandingCertainty:
         return StandingCertainty.ALIKE
     if verdicts <= {Verdict.ALIKE, *COUNTED}:
         return StandingCertainty.COUNTED
-    # A rival that differs beats the leader, which more trials make clear.
-    return (
-        StandingCertainty.OPEN
-        if verdicts - {Verdict.ALIKE, Verdict.NO_RATIO}
-        else StandingCertainty.NOT_COMPARABLE
-    )
+    if verdicts <= {Verdict.ALIKE, Verdict.NO_RATIO}:
+        return StandingCertainty.NOT_COMPARABLE
+    return StandingCertainty.OPEN  # a rival that differs beats the leader, which more trials make clear
 
 
 def _largest(values: Sequence[float | None]) -> float | None:

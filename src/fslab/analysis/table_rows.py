@@ -4,22 +4,80 @@
 compared.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import combinations
 
 from fslab.analysis.noise_pools import CampaignNoise
-from fslab.analysis.same_stacks import SameStack, different
 from fslab.analysis.standings import behind
 from fslab.analysis.workload_groups import Group, Sample
 from fslab.answers.model import Answer, Verdict
-from fslab.answers.ratio import COVERAGE, Goal, Looks, NoisePrior, Question, answer, read_as_counts
-from fslab.cell import Frozen, StackSpec
-from fslab.stats.ranking import rank
+from fslab.answers.ratio import Goal, Looks, NoisePrior, Question, answer, read_as_counts
+from fslab.cell import Frozen, Geometry, StackSpec
 from fslab.stopping_settings import MARGIN, StoppingRule
-from fslab.trial_record import Metric
+from fslab.trial_record import Metric, TrialRecord
 from fslab.units import Direction, Unit
+
+EFFECT = "options_in_effect"  # observed lines of a trial: equal exactly if mount options have the same effect
+# Kind of the warning that names options which the kernel dropped or changed.
+CHANGED = "options_not_in_effect"
+_STRIPES = ("mkfs_told_of_stripes", "stripes_in_use")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SameStack:
+    """``of``: the first stack (id) that has the same effect. ``changed``: options of both that are not in effect."""
+
+    of: str
+    changed: tuple[str, ...]
+
+
+def same_stacks(stacks: Mapping[str, StackSpec], trials: Sequence[TrialRecord]) -> dict[str, SameStack]:
+    """Return each stack (id) that is the same as an earlier one.
+
+    A stack is known by what all of its trials found; without a trial that knows the options in effect, it is not.
+    """
+    effects: dict[str, set[str]] = {}
+    changed: dict[str, dict[str, None]] = {}
+    for trial in trials:
+        options = trial.provenance.observed.get(EFFECT)
+        if options is not None:
+            stripes = [trial.provenance.device.get(name) for name in _STRIPES]
+            effects.setdefault(trial.cell.stack_id, set()).add(json.dumps([options, stripes]))
+        for warning in trial.validity:
+            if warning.kind == CHANGED:
+                named = dict.fromkeys(warning.data.get("options", ()))
+                changed.setdefault(trial.cell.stack_id, {}).update(named)
+    first: dict[tuple[str, str], str] = {}
+    found = {}
+    for key, spec in stacks.items():
+        effect, *others = effects.get(key) or [""]
+        of = first.setdefault((_made(spec), effect), key) if effect and not others else key
+        if of != key:
+            names = {**changed.get(of, {}), **changed.get(key, {})}
+            found[key] = SameStack(of=of, changed=tuple(names))
+    return found
+
+
+def different(
+    samples: Sequence[Sample], same: Mapping[str, SameStack]
+) -> tuple[list[Sample], dict[str, str]]:
+    """Return the samples to compare, and for each other one the stack (id) that it is the same as.
+
+    Two samples of the same stack differ by noise only.
+    """
+    have = {sample.stack for sample in samples}
+    others = {stack: each.of for stack, each in same.items() if {stack, each.of} <= have}
+    return [sample for sample in samples if sample.stack not in others], others
+
+
+def _made(spec: StackSpec) -> str:
+    """Return all of a stack except what ``EFFECT`` and the stripes in use tell."""
+    update = {"mount_options": "", "geometry": Geometry.DEFAULT}
+    return spec.content.model_copy(update=update).model_dump_json()
+
 
 ALL_MATTER = 5
 PriorOf = Callable[[str, str], NoisePrior | None]
@@ -53,6 +111,38 @@ class Rank(Frozen):
     ahead: tuple[tuple[str, str], ...] = ()
 
 
+def rank(
+    values: Mapping[str, float], winners: Mapping[tuple[str, str], str | None], *, better: Direction
+) -> tuple[Rank, ...]:
+    """Return places as in sports: items that share a place count, so that the next place is lower (1, 2=, 2=, 4).
+
+    ``winners`` maps a pair, in either order, to the item shown to be better, or None. A missing pair counts as
+    undecided. A new place begins only where every item above is shown to be better than every item below. So
+    items that are linked by a chain of undecided pairs share a place, and the decided pairs among them are in
+    ``ahead``. Order within a place: wins minus losses, then the better value.
+    """
+
+    def winner(one: str, other: str) -> str | None:
+        return winners.get((one, other), winners.get((other, one)))
+
+    def standing(label: str) -> tuple[int, float]:
+        decided = [found for other in values if (found := winner(label, other)) is not None]
+        value = values[label]
+        return 2 * decided.count(label) - len(decided), -value if better is Direction.LOWER else value
+
+    order = sorted(values, key=standing, reverse=True)
+    places: list[Rank] = []
+    begin = 0
+    for end in range(1, len(order) + 1):
+        above, below = order[begin:end], order[end:]
+        if all(winner(x, y) == x for x in above for y in below):
+            pairs = ((winner(x, y), x, y) for x, y in combinations(above, 2))
+            ahead = tuple((best, y if best == x else x) for best, x, y in pairs if best is not None)
+            places.append(Rank(rank=begin + 1, stacks=tuple(above), ahead=ahead))
+            begin = end
+    return tuple(places)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowAnswers:
     """All answers of one row; their labels are ids of stacks. ``samples``: those with a value, in the order of the
@@ -77,7 +167,6 @@ class RowAnswers:
         return max(free, key=lambda sample: sign * sample.median, default=None)
 
     def of(self, stack: str) -> list[Answer]:
-        """Return the answers that are about a stack."""
         return [each for each in self.answers if stack in {each.over, each.under}]
 
     def oriented(self, stack: str) -> list[Answer]:
@@ -91,8 +180,7 @@ class RowAnswers:
         if self._is_untested(self.answers) or len(self.samples) < 2:
             return ()
         winners = {(each.over, each.under): each.winner if each.holds else None for each in self.answers}
-        places = rank({sample.stack: sample.median for sample in self.samples}, winners, better=self.better)
-        return tuple(Rank(rank=place.rank, stacks=place.labels, ahead=place.ahead) for place in places)
+        return rank({sample.stack: sample.median for sample in self.samples}, winners, better=self.better)
 
     def marks(self) -> dict[str, Mark]:
         """Return the mark of each stack (id) that has a value; see :class:`Mark`."""
@@ -169,7 +257,6 @@ def row_answers(
     samples: Sequence[Sample],
     better: Direction,
     *,
-    coverage: float = COVERAGE,
     looks: Looks | None = None,
     margin: float = MARGIN,
     goal: Goal = Goal.DECIDED,
@@ -193,7 +280,7 @@ def row_answers(
         for one, other in combinations(present, 2)
         if comparable(one.spec, other.spec)
     ]  # fmt: skip
-    found = answer(questions, looks=looks, coverage=coverage, goal=goal)
+    found = answer(questions, looks=looks, goal=goal)
     return RowAnswers(samples=present, answers=found, better=better)
 
 

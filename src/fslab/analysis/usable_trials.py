@@ -1,8 +1,8 @@
 """Decides which trials are compared. Pure."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from fslab.cell import grouped
 from fslab.trial_record import Severity, Status, TrialRecord
 
 GIVE_UP_AFTER = 2  # consecutive failures: further trials would only cost time
@@ -24,7 +24,6 @@ def is_failed(trial: TrialRecord) -> bool:
 
 
 def is_impossible(trial: TrialRecord) -> bool:
-    """Return whether the machine does not support the trial."""
     return trial.status is Status.UNSUPPORTED
 
 
@@ -40,12 +39,10 @@ def notable(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
 
 def exhausted_cells(trials: Sequence[TrialRecord]) -> frozenset[str]:
     """Return the ids of cells that get no more trials: the last two failed, or the last is permanently unsupported."""
-    by_cell: dict[str, list[TrialRecord]] = defaultdict(list)
-    for trial in sorted(trials, key=lambda trial: trial.key.block):
-        by_cell[trial.cell.id].append(trial)
+    in_order = sorted(trials, key=lambda trial: trial.key.block)
     return frozenset(
         cell
-        for cell, own in by_cell.items()
+        for cell, own in grouped(in_order, lambda trial: trial.cell.id).items()
         if is_impossible(own[-1]) or (len(own) >= GIVE_UP_AFTER and all(map(is_failed, own[-GIVE_UP_AFTER:])))
     )
 

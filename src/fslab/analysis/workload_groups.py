@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from statistics import fmean, median
 
 from fslab.analysis import labels
 from fslab.analysis.usable_trials import usable_values
-from fslab.cell import Cell, StackSpec, WorkloadSpec, by_workload
+from fslab.cell import Cell, StackSpec, WorkloadSpec, by_workload, grouped
 from fslab.trial_record import Metric, TrialRecord
 from fslab.units import Direction
 from fslab.workloads import parsed_if_known
@@ -45,7 +46,6 @@ class Group:
     )
 
     def samples(self, metric: Metric) -> list[Sample]:
-        """Return a sample for each stack."""
         return [
             Sample(
                 stack=stack, spec=cell.stack, values=self.by_block(metric.name, stack),
@@ -67,11 +67,7 @@ def mean_s(trials: Sequence[TrialRecord]) -> float | None:
 
 
 def by_cell(trials: Iterable[TrialRecord]) -> dict[str, list[TrialRecord]]:
-    """Return cell id → its trials, in the given order."""
-    found: dict[str, list[TrialRecord]] = {}
-    for trial in trials:
-        found.setdefault(trial.cell.id, []).append(trial)
-    return found
+    return grouped(trials, lambda trial: trial.cell.id)
 
 
 def groups(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> Iterator[Group]:
@@ -105,13 +101,10 @@ def all_metrics(workload: WorkloadSpec) -> tuple[Metric, ...]:
 
 def metrics_of(group: Group, known: MetricsOf = headline_metrics) -> tuple[Metric, ...]:
     """Return the metrics to show for a group; for a workload of another version of fslab, the first stored figure."""
-    return known(group.workload) or _first_metric(group)
-
-
-def _first_metric(group: Group) -> tuple[Metric, ...]:
-    """Return the first stored metric, without a preferred direction because its meaning is unknown."""
-    for trials in group.trials.values():
-        for trial in trials:
-            for name, value in trial.metrics.items():
-                return (Metric(name=name, unit=value.unit, better=Direction.NEITHER),)
-    return ()
+    stored = (
+        Metric(name=name, unit=value.unit, better=Direction.NEITHER)  # of unknown meaning
+        for trials in group.trials.values()
+        for trial in trials
+        for name, value in trial.metrics.items()
+    )
+    return known(group.workload) or tuple(islice(stored, 1))

@@ -1,15 +1,16 @@
 """Computes the ratio of two stacks, its interval and its verdict: the only code that compares stacks. Pure.
 
 ``stats`` has the estimators; this module chooses the one that suits the question, corrects for the number of questions
-of a family, and gives the verdict. What a verdict means in words is in ``answers.verdict_words``.
+of a family, and gives the verdict. What a verdict means in words is in ``answers.model``.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import log
 
-from fslab.answers.model import INDEPENDENCE_LEAST, Answer, Counted, Interval, Verdict
-from fslab.stats import Reason
+from fslab.answers.model import INDEPENDENCE_LEAST, Answer, Counted, Verdict
+from fslab.stats import Interval, Reason
 from fslab.stats.comparison_settled import (
     Goal,
     further_blocks,
@@ -22,24 +23,24 @@ from fslab.stats.comparison_settled import (
 from fslab.stats.counts import compare_counts
 from fslab.stats.estimate_model import (
     PAIRS_LEAST,
+    CommonCorrelation,
+    NoisePrior,
     RatioEstimate,
     invalid_samples,
     no_ratio,
+    of_two_campaigns,
 )
 from fslab.stats.interim_looks import Looks, compare_at_look
 from fslab.stats.median import estimate_median, median
 from fslab.stats.multiple_testing import benjamini_hochberg, holm, most_true
-from fslab.stats.noise_prior import CommonCorrelation, NoisePrior, of_two_campaigns
 from fslab.stats.paired_differences import compare_blocks, in_order
 from fslab.stats.unpaired_differences import compare_ratio
 from fslab.stopping_settings import MARGIN
 from fslab.units import Direction, Unit
 
-__all__ = [
-    "COVERAGE", "PAIRS_LEAST", "CommonCorrelation", "Estimate", "Goal", "Looks", "NoisePrior", "Question",
-    "Values", "answer", "estimate", "estimate_figure", "false_discoveries", "fit_correlation", "fit_noise",
-    "further_from", "most_forecast", "of_two_campaigns", "read_as_counts", "size_until", "trials_to_detect", "unfit",
-    "without",
+__all__ = [  # and what is defined here
+    "PAIRS_LEAST", "CommonCorrelation", "Goal", "Looks", "NoisePrior", "most_forecast", "of_two_campaigns",
+    "trials_to_detect",
 ]  # fmt: skip
 
 COVERAGE = 0.95
@@ -112,21 +113,21 @@ def estimate(
     """
     over, under = question.over, question.under
     common = (None, None) if question.prior is None else question.prior.alone
-    at_look = None if looks is None or not question.paired else replace(looks, coverage=coverage)
-    if question.counts and not all([*over.values(), *under.values()]):
-        amounts = question.unit is not Unit.COUNT
-        if at_look is not None:
-            return compare_at_look(over, under, looks=at_look, counts=True, amounts=amounts)
-        return compare_counts(
-            over, under, coverage=coverage, paired=question.paired, amounts=amounts, common=common
-        )
-    if not question.paired:
+    counts = question.counts and not all([*over.values(), *under.values()])
+    if not (counts or question.paired):
         return compare_ratio(in_order(over), in_order(under), coverage=coverage, common=common, among=among)
-    if at_look is not None:
-        return compare_at_look(
-            over, under, looks=at_look, blocks=question.blocks, prior=question.prior, among=among
+    compare = (
+        partial(
+            compare_counts, paired=question.paired, amounts=question.unit is not Unit.COUNT, common=common
         )
-    return compare_blocks(over, under, coverage=coverage, prior=question.prior, among=among)
+        if counts
+        else partial(compare_blocks, prior=question.prior, among=among)
+    )
+    if looks is None or not question.paired:
+        return compare(over, under, coverage=coverage)
+    blocks = None if counts else question.blocks
+    looks = replace(looks, coverage=coverage)
+    return compare_at_look(over, under, looks=looks, blocks=blocks, compare=compare)
 
 
 def estimate_figure(values: Values, *, looks: Looks | None, coverage: float, blocks: int) -> Estimate:

@@ -15,15 +15,14 @@ from fslab.analysis.usable_trials import is_usable
 from fslab.api.study_campaigns import is_study, naming
 from fslab.cell import Cell, MachineSpec
 from fslab.claims import build, testable
-from fslab.claims.agreement import Agreement, agreement
+from fslab.claims.campaign_estimates import Trials
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.model import Verdicts
+from fslab.claims.model import Agreement, Verdicts, agreement
 from fslab.claims.publication_likeness import Condition, Situation, conditions_of, same_machine
 from fslab.claims.published import PublishedFigures
 from fslab.claims.requirement_check import Setting
 from fslab.claims.schema import Published
 from fslab.claims.scope import HOST, Scope
-from fslab.claims.trials import Trials
 from fslab.errors import StoreError, UsageError
 from fslab.feasibility import why_not
 from fslab.machine import facts

@@ -7,9 +7,9 @@ from pathlib import Path
 from fslab.analysis import campaign_comparison, fleet
 from fslab.analysis import history as histories
 from fslab.analysis.campaign_comparison import Results, refused
-from fslab.analysis.campaign_comparison_model import CampaignComparison
-from fslab.analysis.fleet_model import Fleet
-from fslab.analysis.history_model import History
+from fslab.analysis.campaign_comparison_lines import CampaignComparison
+from fslab.analysis.fleet import Fleet
+from fslab.analysis.history import History
 from fslab.analysis.matching_cells import MatchedBy, chosen
 from fslab.analysis.table_rows import looks_of
 from fslab.api.study_campaigns import campaigns_of, check_choice, check_metrics, check_names

@@ -17,11 +17,10 @@ from fslab.claims.model import Verdicts
 from fslab.claims.replication import Reason, deciding
 from fslab.errors import UsageError, nearest
 from fslab.explain import ablation as plans
-from fslab.explain import statements
-from fslab.explain.attribution import Attribution
-from fslab.explain.evidence import Evidence
+from fslab.explain import evidence, mechanisms
+from fslab.explain.ablation import Attribution
+from fslab.explain.evidence import Evidence, Explanation
 from fslab.explain.mechanisms import REGISTRY as MECHANISMS
-from fslab.explain.statement_model import Explanation
 from fslab.stopping_settings import StoppingRule
 from fslab.store.campaign import Ablation, Campaign, CampaignSettings
 from fslab.store.store import Store
@@ -33,7 +32,7 @@ NOTABLE = 1.0
 
 def evidence_of(campaign: Campaign, store: Store) -> list[Evidence]:
     """Return the cells of a campaign with their evidence."""
-    return statements.evidence_of(campaign.cells, store.trials(campaign.id), store.traced(campaign.id))
+    return evidence.evidence_of(campaign.cells, store.trials(campaign.id), store.traced(campaign.id))
 
 
 def chosen(everything: list[Evidence], workload: str | None, a: str | None, b: str | None) -> list[Evidence]:
@@ -68,7 +67,7 @@ def _stack(everything: list[Evidence], wanted: str) -> Evidence:
 def notable(everything: Sequence[Evidence]) -> list[Explanation]:
     """Return for each mechanism and workload the explanation with the most weight, if it is above ``NOTABLE``."""
     best: dict[tuple[str, str], Explanation] = {}
-    for each in statements.all_statements(everything):
+    for each in mechanisms.all_statements(everything):
         key = (each.mechanism, each.workload)
         if each.weight > NOTABLE and (key not in best or best[key].weight < each.weight):
             best[key] = each
@@ -96,7 +95,7 @@ def of_claims(verdicts: Verdicts, everything: Sequence[Evidence]) -> tuple[Reaso
 
 
 def as_document(everything: Sequence[Evidence]) -> list[dict[str, Any]]:
-    return [statement.model_dump(mode="json") for statement in statements.all_statements(everything)]
+    return [statement.model_dump(mode="json") for statement in mechanisms.all_statements(everything)]
 
 
 def withdrawn(seen: Evidence) -> tuple[str, ...]:
@@ -134,7 +133,7 @@ class RankedMechanism(Frozen):
 def ranking(everything: Sequence[Evidence]) -> list[RankedMechanism]:
     """Return the mechanisms found: first the one in whose evidence the stacks differ most, then the strongest."""
     found: dict[str, list[Explanation]] = {}
-    for each in statements.all_statements(everything):
+    for each in mechanisms.all_statements(everything):
         found.setdefault(each.mechanism, []).append(each)
     ranked = [_ranked(name, each_of, everything) for name, each_of in found.items()]
     return sorted(ranked, key=lambda each: (-each.contrast, -each.weight, -len(each.cells), each.mechanism))

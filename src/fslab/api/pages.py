@@ -10,8 +10,8 @@ from fslab.analysis.workload_groups import headline_metrics
 from fslab.api.claims import of_campaign
 from fslab.claims.model import Verdicts
 from fslab.errors import FslabError
-from fslab.explain.statement_model import Explanation
-from fslab.explain.statements import all_statements, evidence_of
+from fslab.explain.evidence import Explanation, evidence_of
+from fslab.explain.mechanisms import all_statements
 from fslab.report import paper_table
 from fslab.report.build import build
 from fslab.report.figures import files

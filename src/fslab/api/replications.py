@@ -13,17 +13,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fslab import safe_output
-from fslab.analysis.campaign_time import spent_s
+from fslab.analysis.further_trials import spent_s
 from fslab.api import explanations
 from fslab.api.claims import campaigns_like, judged_study
 from fslab.campaign import launch, liveness
 from fslab.campaign.consent import places
 from fslab.campaign.observer import Observer
-from fslab.claims import replication, replication_table
+from fslab.claims import replication
 from fslab.claims.claim_words import level_words, summary
 from fslab.claims.model import Verdicts
-from fslab.claims.replication import ReplicationPage
-from fslab.claims.replication_table import StudyResult
+from fslab.claims.replication import ReplicationPage, StudyResult
 from fslab.errors import FslabError, StoreError, UsageError
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
@@ -63,11 +62,11 @@ def replication_of(campaign: Campaign, store: Store, *, alone: bool = False) -> 
             f"the study '{study.id}' has no claims", where=campaign.id, hint="name a study with claims"
         )
     trials = [store.trials(each) for each in (*verdicts.others, campaign.id)]
-    result = replication_table.result_of(verdicts, trials)
+    result = replication.result_of(verdicts, trials)
     page = ReplicationPage(
         study=study.id, title=study.title, source=study.source, campaign=campaign.id,
         measured=verdicts.conditions or "", rows=replication.rows_of(verdicts),
-        conditions=verdicts.nearness, effort=replication_table.effort_words(result),
+        conditions=verdicts.nearness, effort=replication.effort_words(result),
         level=level_words(verdicts), known_limits=verdicts.known_limits, summary=summary(verdicts.claims),
         reasons=explanations.of_claims(verdicts, explanations.evidence_of(campaign, store)),
     )  # fmt: skip
@@ -88,7 +87,7 @@ def write(made: Sequence[Replication], directory: Path) -> None:
         before = readme.read_text("utf-8", "replace") if readme.is_file() else ""
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(readme)) from error
-    index = "\n".join(replication_table.index([each.result for each in made], before))
+    index = "\n".join(replication.index([each.result for each in made], before))
     safe_output.replace(readme, f"{index}\n")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from fslab import safe_output
 from fslab.analysis import campaign_comparison
-from fslab.analysis.campaign_comparison_model import CampaignComparison
+from fslab.analysis.campaign_comparison_lines import CampaignComparison
 from fslab.analysis.workload_groups import all_metrics, headline_metrics
 from fslab.api import claims, comparisons, explanations, pages, replications
 from fslab.api.replications import Replication
@@ -24,8 +24,8 @@ from fslab.campaign.liveness import as_it_is
 from fslab.campaign.observer import Observer
 from fslab.claims.model import Verdicts
 from fslab.errors import ToolMissingError
-from fslab.explain import statements
-from fslab.explain.statement_model import Explanation
+from fslab.explain import mechanisms
+from fslab.explain.evidence import Explanation
 from fslab.machine.differences import ALL
 from fslab.report.build import build
 from fslab.report.conclusion import Conclusion, conclude
@@ -40,7 +40,7 @@ from fslab.trial_record import TrialRecord, Value
 if TYPE_CHECKING:
     import polars as pl
 
-    from fslab.analysis.history_model import History
+    from fslab.analysis.history import History
 
 
 def headline_of(record: TrialRecord) -> list[Value]:
@@ -108,7 +108,7 @@ class CampaignResults:
 
     def explanations(self) -> list[Explanation]:
         """Return explanations from the kernel's counters, those with the most weight first."""
-        found = statements.all_statements(explanations.evidence_of(self.campaign, self._store))
+        found = mechanisms.all_statements(explanations.evidence_of(self.campaign, self._store))
         return sorted(found, key=lambda each: -each.weight)
 
     def claims(self) -> Verdicts:

@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from fslab.analysis.campaign_time import spent_s
-from fslab.analysis.further_trials import InterimAnalysis, InterimResult
+from fslab.analysis.further_trials import InterimAnalysis, InterimResult, spent_s
 from fslab.analysis.table_rows import looks_of
 from fslab.analysis.usable_trials import exhausted_cells, is_failed, is_invalid, is_usable
 from fslab.analysis.workload_groups import groups
@@ -18,8 +17,8 @@ from fslab.cell import Cell, by_workload
 from fslab.claims import testable
 from fslab.claims.published import Printed
 from fslab.claims.schema import Claim
-from fslab.claims.trials_needed import BLOCKS_LEAST
 from fslab.claims.undecided import cells_of, questions_of
+from fslab.claims.verdict import BLOCKS_LEAST
 from fslab.machine.planned_machine import here
 from fslab.plan.expand import order_block
 from fslab.plan.plan import trial_s

@@ -28,7 +28,7 @@ from fslab.campaign.trial_setup import Ready, set_up
 from fslab.cell import Cell, TrialKey
 from fslab.feasibility import medium_plan
 from fslab.machine import tuning
-from fslab.plan.slicing import LEAST_SLICES, leaves_work
+from fslab.plan.expand import LEAST_SLICES, leaves_work
 from fslab.probes import SnapshotMoment
 from fslab.stopping_settings import StoppingRule, Until
 from fslab.storage import Workspace, images

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from fslab.errors import FslabError
-from fslab.plan.slicing import LEAST_SLICES
+from fslab.plan.expand import LEAST_SLICES
 from fslab.system import cgroup, freezer, priority, proc, sysfs
 
 # How long a tool may run before its first slice: until it does I/O or makes an entry in the workload's directory, so

@@ -6,16 +6,15 @@ from fslab.analysis.labels import stack_names
 from fslab.cell import Cell
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, EvaluatedClaim, PublishedTable, TableCell, TableLine
-from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.parser import parse
 from fslab.claims.parts import Bounds, CellFigure, Part, quotient
 from fslab.claims.published import PLAIN, PublishedFigure, PublishedFigures, is_variant
-from fslab.claims.requirement_check import Setting
+from fslab.claims.requirement_check import ClaimParts, Setting, answers
+from fslab.claims.requirements import demands
 from fslab.claims.resolve import Resolver
 from fslab.claims.schema import Claim, Published
 from fslab.claims.scope import Scope, kind
 from fslab.claims.verdict import margin_of
-from fslab.claims.written_requirements import demands
 from fslab.stats.median import median
 from fslab.stopping_settings import MARGIN, StoppingRule, smallest
 

@@ -1,10 +1,17 @@
-"""Estimates quotients of figures, and figures, by the trials of one campaign. Pure."""
+"""The usable values of trials by cell, metric and block, and estimates of figures and their quotients by them. Pure.
+
+Also why a cell has no value, and how much figures change from campaign to campaign.
+"""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log, prod
 
+from fslab.analysis.noise_pools import CampaignNoise, measured_alike
+from fslab.analysis.usable_trials import is_usable, usable_values
+from fslab.analysis.workload_groups import by_cell, headline_metrics, mean_s
+from fslab.answers.across_campaigns import CampaignSpread, Weight, fit
 from fslab.answers.model import UNPAIRED
 from fslab.answers.ratio import (
     PAIRS_LEAST,
@@ -18,9 +25,75 @@ from fslab.answers.ratio import (
     unfit,
     without,
 )
+from fslab.cell import Cell, grouped
 from fslab.claims.parts import CellFigure
-from fslab.claims.trials import Trials
+from fslab.claims.scope import HOST
 from fslab.stats import Reason
+from fslab.trial_record import Metric, Severity, Status, TrialRecord
+from fslab.units import Direction
+
+
+@dataclass(kw_only=True, slots=True)
+class Trials:
+    """The trials of a campaign. ``impossible``: the reason why a cell cannot be measured here, by cell id."""
+
+    records: Sequence[TrialRecord]
+    impossible: Mapping[str, str] = field(default_factory=dict)
+    by_cell: dict[str, list[TrialRecord]] = field(init=False)
+    noise: CampaignNoise = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.noise = CampaignNoise(trials=self.records)
+        self.by_cell = by_cell(self.records)
+
+    def values(self, figure: CellFigure) -> dict[int, float]:
+        """Return the known values of a figure in usable trials, by block."""
+        return usable_values(self.by_cell.get(figure.cell.id, []), figure.metric.name)
+
+    def common_blocks(self, figures: Iterable[CellFigure]) -> int:
+        """Return the number of blocks in which the cells of all figures have a trial, usable or not."""
+        blocks = [{one.key.block for one in self.by_cell.get(each.cell.id, [])} for each in figures]
+        return len(set[int].intersection(*blocks)) if blocks else 0
+
+    def cost_s(self, cell: str) -> float:
+        """Return the mean duration of a cell's trials, or of all trials if the cell has none; 0 without trials."""
+        return mean_s(self.by_cell.get(cell) or self.records) or 0.0
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The kernels of usable trials; those of guests with the type of machine: ``6.1.176 (uml)``."""
+        found: dict[str, None] = {}
+        for record in self.records:
+            kernel, machine = record.provenance.machine.get("kernel"), record.cell.stack.machine.type
+            if kernel and is_usable(record):
+                found[f"{kernel}" if machine == HOST else f"{kernel} ({machine})"] = None
+        return tuple(found)
+
+    def why_none(self, figure: CellFigure) -> str | None:
+        """Return why a figure has no values; None if it has values."""
+        if self.values(figure):
+            return None
+        name, stack = figure.cell.workload.name, figure.cell.stack.name
+        records = self.by_cell.get(figure.cell.id, [])
+        refused = [one.error or "not supported" for one in records if one.status is Status.UNSUPPORTED]
+        reason = self.impossible.get(figure.cell.id) or (refused[0].splitlines()[0] if refused else None)
+        if reason:
+            return reason
+        if not records:
+            return f"{name} on {stack} is not measured"
+        if any(is_usable(record) for record in records):
+            return f"{figure.metric.name} of {name} on {stack} is unknown"
+        return f"{name} on {stack} has no usable trial{_reason(records)}"
+
+
+def _reason(records: Sequence[TrialRecord]) -> str:
+    """Return the first reason why a trial failed or is invalid, as the end of a sentence."""
+    failed = [record.error.splitlines()[0] for record in records if record.error]
+    invalid = [
+        one.message for record in records for one in record.validity if one.severity is Severity.INVALID
+    ]
+    return f": {[*failed, *invalid][0]}" if failed or invalid else ""
+
 
 Weights = Sequence[tuple[CellFigure, float]]
 
@@ -108,3 +181,36 @@ def _product(
     """Return by block the product of the figures in the numerator (``way`` 1) or in the denominator (−1)."""
     chosen = [(each, abs(power)) for each, power in zip(values, powers, strict=True) if power * way > 0]
     return {block: prod(each[block] ** power for each, power in chosen) for block in blocks}
+
+
+def spread_of(campaigns: Sequence[Trials]) -> CampaignSpread | None:
+    """Return the spread between campaigns, of the figures that tables show; None if too little is known of it."""
+    begun = [each for each in campaigns if any(len(trials) > 1 for trials in each.by_cell.values())]
+    cells = {id_: trials[0].cell for campaign in begun for id_, trials in campaign.by_cell.items()}
+    workloads = grouped(cells.values(), measured_alike)
+    return fit(
+        [
+            [_cells_of(campaign, own, metric) for campaign in begun]
+            for metric in headline_metrics(own[0].workload)
+        ]
+        for own in workloads.values()
+    )
+
+
+def _cells_of(trials: Trials, cells: Iterable[Cell], metric: Metric) -> dict[Hashable, dict[int, float]]:
+    """Return logarithms, with the sign with which more is better: what slows all cells lowers them."""
+    sign = -1 if metric.better is Direction.LOWER else 1
+    values = {_stack(cell): trials.values(CellFigure(cell=cell, metric=metric)) for cell in cells}
+    return {
+        stack: {block: sign * log(value) for block, value in each.items() if value > 0}
+        for stack, each in values.items()
+    }
+
+
+def _stack(cell: Cell) -> Hashable:
+    return cell.stack_id, cell.cache
+
+
+def weights_by_cell(weights: Iterable[tuple[CellFigure, float]]) -> list[Weight]:
+    """Return the weights with workload and stack: what changes all cells of either cancels where they add up to 0."""
+    return [(measured_alike(figure.cell), _stack(figure.cell), weight) for figure, weight in weights]

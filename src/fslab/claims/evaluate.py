@@ -3,8 +3,8 @@
 A claim is a conjunction of parts. It is replicated when every part is replicated (intersection–union test, which needs
 no correction; Berger, Technometrics 24 (1982) 295). It fails when one of its parts fails. Because several parts could
 fail by chance, the parts that are not replicated yet share the error (Holm's procedure within a claim; Scand. J.
-Statist. 6 (1979) 65): each replicated part leaves its share to the others. ``multiplicity`` corrects for the number of
-claims of a study.
+Statist. 6 (1979) 65): each replicated part leaves its share to the others. ``requirement_check`` corrects for the
+number of claims of a study.
 """
 
 import dataclasses
@@ -12,24 +12,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import exp, expm1, inf, log, sqrt
+from typing import Any
 
 from fslab.answers.across_campaigns import NO_SPREAD, CampaignSpread, over_campaigns
-from fslab.answers.ratio import (
-    PAIRS_LEAST,
-    Estimate,
-    further_from,
-)
+from fslab.answers.ratio import PAIRS_LEAST, Estimate, further_from
 from fslab.claims import verdict as verdicts
-from fslab.claims.between_campaigns import spread_of, weights_by_cell
-from fslab.claims.campaign_estimates import CampaignEstimates, Weights
-from fslab.claims.finding_words import answer_words
+from fslab.claims.campaign_estimates import CampaignEstimates, Weights, spread_of, weights_by_cell
+from fslab.claims.claim_words import answer_words
 from fslab.claims.model import DECISIVE, CampaignsBetween, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.parts import Bounds, Part, Spread
-from fslab.claims.trials_needed import effort_of
-from fslab.claims.verdict import distance_inside, firm, from_edge, tendency_of, verdict_of
-from fslab.stats import Reason
-from fslab.stats.interval_model import Interval
+from fslab.claims.verdict import (
+    distance_inside,
+    effort_of,
+    firm,
+    from_edge,
+    part_finding,
+    tendency_of,
+    verdict_of,
+)
+from fslab.stats import Interval, Reason
 from fslab.stopping_settings import MARGIN
+from fslab.units import counted
 
 ERROR = 0.05
 
@@ -52,9 +55,8 @@ class Evaluator(CampaignEstimates):
         """Return the evaluator by these campaigns too, or itself if they do not show how much figures change
         between them."""
         spread = spread_of([self.trials, *(each.trials for each in others)])
-        return (
-            self if spread is None else dataclasses.replace(self, others=others, spread=spread, estimates={})
-        )
+        known = spread is not None
+        return dataclasses.replace(self, others=others, spread=spread, estimates={}) if known else self
 
     def between(self) -> CampaignsBetween | None:
         """Return how much figures change between campaigns; None of one campaign."""
@@ -70,7 +72,7 @@ class Evaluator(CampaignEstimates):
     ) -> ClaimAnswer:
         """Return the verdict of the trials on a claim with these parts. ``missing``: parts without cells, in words."""
         findings = self.findings(parts, margin)
-        only = [part.bounds.is_direction for part in parts]
+        told = [(part.bounds.is_direction, each) for part, each in zip(parts, findings, strict=True)]
         verdict = verdicts.of_claim(map(verdict_of, findings), complete=not missing)
         effort = (
             effort_of(parts, findings, self.trials.cost_s, margin) if verdict is ClaimVerdict.OPEN else None
@@ -87,8 +89,9 @@ class Evaluator(CampaignEstimates):
                 reason = OpenReason.CAMPAIGNS
         return ClaimAnswer(
             verdict=verdict, words=answer_words(verdict, findings, missing, absent="not measured here", margin=margin),
-            parts=len(parts), findings=findings, direction=verdicts.of_directions(findings, only),
-            size=verdicts.of_sizes(findings, only), margin=margin,
+            parts=len(parts), findings=findings, margin=margin,
+            direction=verdicts.of_known(each.verdict if only else each.direction for only, each in told),
+            size=verdicts.of_known(None if only else each.verdict for only, each in told),
             reason=OpenReason.INDEPENDENCE if tends else reason, tendency=tendency if tends else None,
             more_s=effort.seconds if effort else None,
         )  # fmt: skip
@@ -117,7 +120,7 @@ class Evaluator(CampaignEstimates):
         """
         why = self._absence(part)
         if why is not None:
-            return _finding(part, None, ClaimVerdict.UNKNOWN, why)
+            return _finding(part, None, ClaimVerdict.UNKNOWN, why=why)
         return self._judged(part, self.estimate(part, 1 - self.error, among), margin, among)
 
     def _judged(self, part: Part, estimate: Estimate, margin: float, among: int) -> PartFinding:
@@ -129,17 +132,14 @@ class Evaluator(CampaignEstimates):
         near = tendency is None and verdicts.at_limit(bounds, interval.low, interval.high, margin)
         is_open = verdict is ClaimVerdict.OPEN and not near
         differ = is_open and self._campaigns_differ(part, estimate.coverage, margin, among)
-        return _finding(part, estimate, verdict).model_copy(
-            update={
-                "tendency": tendency,
-                "direction": side and firm(side, estimate, interval, margin)[0],
-                "at_limit": verdict is ClaimVerdict.OPEN and near,
-                "campaigns_differ": differ,
-                "further": self._further(bounds, estimate, None if tendency else margin)
-                if is_open and not differ
-                else None,
-            }
+        more = (
+            self._further(bounds, estimate, None if tendency else margin) if is_open and not differ else None
         )
+        return _finding(
+            part, estimate, verdict, tendency=tendency, campaigns_differ=differ, further=more,
+            direction=side and firm(side, estimate, interval, margin)[0],
+            at_limit=verdict is ClaimVerdict.OPEN and near,
+        )  # fmt: skip
 
     def _campaigns_differ(self, part: Part, coverage: float, margin: float, among: int) -> bool:
         """Return whether a part would have a verdict if nothing differed between campaigns."""
@@ -153,11 +153,14 @@ class Evaluator(CampaignEstimates):
 
     def _without_interval(self, part: Part, estimate: Estimate) -> PartFinding:
         if estimate.reason in {Reason.NOT_POSITIVE, Reason.NOT_FINITE}:
-            return _finding(part, estimate, ClaimVerdict.UNKNOWN, self._unfit(part))
-        found = self._common(part)
-        said = _few(found, estimate.needed, alone=len(part.figures) == 1)
-        few = _finding(part, estimate, ClaimVerdict.OPEN, said)
-        return few.model_copy(update={"further": max(1, estimate.needed - found), "blocks": found})
+            return _finding(part, estimate, ClaimVerdict.UNKNOWN, why=self._unfit(part))
+        # Intervals are computed from the blocks that have all figures of a part.
+        found = len(set.intersection(*(set(self.trials.values(figure)) for figure in part.figures)))
+        what = counted(found, "trial" if len(part.figures) == 1 else "common block")
+        return _finding(
+            part, estimate, ClaimVerdict.OPEN, why=f"{what}; {estimate.needed} are needed", blocks=found,
+            further=max(1, estimate.needed - found),
+        )  # fmt: skip
 
     def _further(self, bounds: Bounds, found: Estimate, margin: float | None) -> int | None:
         """Return about how many more blocks it takes to show that the part is replicated, failed or at the limit.
@@ -185,10 +188,6 @@ class Evaluator(CampaignEstimates):
             return f"measured on different machines ({', '.join(sorted(machines))}), not compared"
         return None
 
-    def _common(self, part: Part) -> int:
-        """Return the number of blocks that have all figures of a part. Intervals are computed from these blocks."""
-        return len(set.intersection(*(set(self.trials.values(figure)) for figure in part.figures)))
-
     def _unfit(self, part: Part) -> str:
         """Return, in words, the figure that cannot be used in a ratio."""
         for figure in part.figures:
@@ -203,7 +202,7 @@ class Evaluator(CampaignEstimates):
                 )
         return "some values are not above 0: no ratio"
 
-    def _quotient(self, weights: Weights, coverage: float, among: int = 1) -> Estimate:
+    def _quotient(self, weights: Weights, coverage: float, among: int) -> Estimate:
         key = (tuple((figure.key, weight) for figure, weight in weights), coverage, among)
         if key not in self.estimates:
             self.estimates[key] = self._over_campaigns(weights, coverage, among)
@@ -252,29 +251,15 @@ def _largest(side: Sequence[Estimate]) -> tuple[float, float, float]:
     return least, most, middle
 
 
-def _few(found: int, needed: int, *, alone: bool) -> str:
-    what = "trial" if alone else "common block"
-    return f"{found} {what}{'s' * (found != 1)}; {needed} are needed"
-
-
-def _finding(
-    part: Part, estimate: Estimate | None, verdict: ClaimVerdict, why: str | None = None
-) -> PartFinding:
+def _finding(part: Part, estimate: Estimate | None, verdict: ClaimVerdict, **more: Any) -> PartFinding:
     interval = estimate.interval if estimate else None
     # Without an interval, a direction that the size implies is as unknown as the size.
     implied = interval is None and not part.bounds.is_direction and part.bounds.side is not None
-    return PartFinding(
-        what=part.name,
-        where=part.where,
-        bound=part.bounds.shown,
-        verdict=verdict,
-        value=estimate.ratio if estimate else None,
-        low=interval.low if interval else None,
-        high=interval.high if interval else None,
-        coverage=estimate.coverage if estimate and interval else None,
-        blocks=min(estimate.n_a, estimate.n_b) if estimate else None,
-        unit=part.figures[0].metric.unit if part.bounds.of_figure else None,
-        margin=distance_inside(part.bounds, interval.low, interval.high) if interval else None,
-        why=why,
-        direction=verdict if implied else None,
-    )
+    told: dict[str, Any] = {"direction": verdict if implied else None}
+    if estimate is not None:
+        told |= {"value": estimate.ratio, "blocks": min(estimate.n_a, estimate.n_b)}
+    if estimate is not None and interval is not None:
+        low, high = interval.low, interval.high
+        told |= {"low": low, "high": high, "coverage": estimate.coverage}
+        told["margin"] = distance_inside(part.bounds, low, high)
+    return part_finding(part, verdict, **{**told, **more})

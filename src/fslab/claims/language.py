@@ -4,10 +4,9 @@ Contains values only: ``parser`` creates them, ``resolve`` finds their meaning a
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import assert_never
 
 EACH = "each"
 
@@ -51,8 +50,6 @@ class Token:
 
 
 class Op(StrEnum):
-    """The comparison operator of a condition."""
-
     EQUAL = "="
     LESS = "<"
     AT_MOST = "<="
@@ -192,25 +189,18 @@ class Statement:
     overall: bool = False
 
 
-def names_in(statement: Statement) -> Sequence[Term]:
-    form = statement.form
-    match form:
-        case Order():
-            return [term for group in form.groups for term in group]
-        case RatioForm():
-            return [form.over, form.under]
-        case Level():
-            return [form.term]
-        case Tie():
-            return form.terms
-        case Extreme():
-            return [*form.terms, *form.among]
-        case Varies():
-            return [form.term, *([form.other] if form.other else [])]
-        case Gains():
-            return [form.one, form.other]
-        case _:
-            assert_never(form)
+def names_in(statement: Statement) -> list[Term]:
+    """Return the stacks of a statement, in the order in which it names them."""
+    values = (getattr(statement.form, each.name) for each in fields(statement.form))
+    return [term for value in values for term in _terms(value)]
+
+
+def _terms(value: object) -> Iterator[Term]:
+    if isinstance(value, Term):
+        yield value
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _terms(each)
 
 
 def parted(figure: str) -> tuple[float, str]:

@@ -1,16 +1,14 @@
 """Units of written and printed figures, and the metric of a workload that a name stands for. Pure."""
 
-import re
 from math import inf
 
 from fslab.analysis.workload_groups import all_metrics
 from fslab.cell import WorkloadSpec
-from fslab.claims.language import Range
+from fslab.claims.language import Range, parted
 from fslab.claims.parts import Bounds
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 
-_NUMBER = re.compile(r"(\d+(?:\.\d+)?)(.*)")
 _SI = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 # Units that can follow a number, with their size in the unit in which a metric is stored.
@@ -32,12 +30,11 @@ _PRINTED = {"1/s": 1.0, "files/s": 1.0, "ops/s": 1.0, "IOPS": 1.0}
 
 def in_unit(text: str, unit: Unit) -> float:
     """Convert text such as ``4us`` to the unit of a metric. Raises ValueError with the units that are allowed."""
-    match = _NUMBER.fullmatch(text)
-    known = _WRITTEN[unit]
-    if match is None or match[2] not in known:
+    (number, written), known = parted(text), _WRITTEN[unit]
+    if written not in known:
         units = ", ".join(name for name in known if name) or "none"
         raise ValueError(f"'{text}' is not a figure in {unit.value}; allowed units: {units}")
-    return float(match[1]) * known[match[2]]
+    return number * known[written]
 
 
 def bounds(written: Range, unit: Unit | None = None) -> Bounds:
@@ -70,12 +67,9 @@ def metric(workload: WorkloadSpec, name: str | None) -> Metric | None:
     known = all_metrics(workload)
     if name is None:
         return known[0] if known else None
-    for found in known:
-        if found.name == name:
-            return found
-    return next((found for found in known if found.name.endswith(f"_{name}")), None)
+    exact = (found for found in known if found.name == name)
+    return next(exact, None) or next((found for found in known if found.name.endswith(f"_{name}")), None)
 
 
 def sign(better: Direction) -> int:
-    """Return −1 if a smaller figure is better, otherwise 1."""
     return -1 if better is Direction.LOWER else 1

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 
 from fslab.analysis.workload_groups import all_metrics
 from fslab.claims import metric_units
-from fslab.claims.language import EACH, Condition, Gains, Misread, Statement, Term, Varies, names_in
+from fslab.claims.language import EACH, Condition, Gains, Misread, Statement, Varies, names_in
 from fslab.claims.parser import parse
+from fslab.claims.requirements import demands
 from fslab.claims.resolve import Resolver
 from fslab.claims.schema import Claim
 from fslab.claims.scope import MEMORY, Scope, flags, measure, workload_is
-from fslab.claims.written_requirements import NONE, demand
 from fslab.errors import similar
 
 Found = Iterator[tuple[tuple[str, int] | tuple[str], str]]
@@ -21,8 +21,10 @@ def mistakes(claim: Claim, scope: Scope) -> Found:
         if not any(workload_is(pattern, cell) for cell in scope.cells):
             yield ("on", number), _unknown("workload", pattern, scope.workloads)
     for number, text in enumerate(claim.requires):
-        if text != NONE and (wrong := _wrong(text)):
-            yield ("requires", number), wrong
+        try:
+            demands((text,))
+        except ValueError as error:
+            yield ("requires", number), str(error)
     on = scope.on(claim.on)
     if claim.metric is not None and on:
         known = {metric.name for cell in on for metric in all_metrics(cell.workload)}
@@ -32,14 +34,6 @@ def mistakes(claim: Claim, scope: Scope) -> Found:
     for number, text in enumerate(claim.that):
         for what in _of_statement(text, claim, scope):
             yield ("that", number), what
-
-
-def _wrong(requirement: str) -> str | None:
-    try:
-        demand(requirement)
-    except ValueError as error:
-        return str(error)
-    return None
 
 
 def _of_statement(text: str, claim: Claim, scope: Scope) -> Iterator[str]:
@@ -76,11 +70,9 @@ def _keys(statement: Statement, scope: Scope) -> Iterator[str]:
     words = {flag for cell in scope.cells for flag in flags(cell)}
     for condition in _conditions(statement):
         yield from _condition(condition, words, scope)
-    form = statement.form
-    if isinstance(form, Varies):
-        for key in form.keys:
-            if key not in scope.keys:
-                yield f"column {form.column}: {_unknown('key', key, scope.keys)}"
+    if isinstance(form := statement.form, Varies):
+        unknown = (key for key in form.keys if key not in scope.keys)
+        yield from (f"column {form.column}: {_unknown('key', key, scope.keys)}" for key in unknown)
 
 
 def _condition(condition: Condition, words: set[str], scope: Scope) -> Iterator[str]:
@@ -105,8 +97,7 @@ def _condition(condition: Condition, words: set[str], scope: Scope) -> Iterator[
 
 
 def _conditions(statement: Statement) -> Iterable[Condition]:
-    terms: list[Term] = list(names_in(statement))
-    found = [*statement.region, *(condition for term in terms for condition in term.conditions)]
+    found = [*statement.region, *(each for term in names_in(statement) for each in term.conditions)]
     if isinstance(statement.form, Gains):
         found += [*statement.form.start, *statement.form.end]
     return found

@@ -70,7 +70,7 @@ class _Parser:
 
     def after(self, terms: tuple[Term, ...]) -> Form:
         """Parse the rest of the form, after its first terms."""
-        if self.sees(">") and not self.figure_next():
+        if self.sees(">") and not self.number_here(1):
             return self.order(terms)
         if self.took("is", "are"):
             first = self.choice("first", "last") == "first"
@@ -82,7 +82,7 @@ class _Parser:
     def of_one(self, term: Term) -> Form:
         if self.took("/"):
             return RatioForm(over=term, under=self.term(), range=self.plain_range())
-        if self.sees("~") and not self.figure_next():
+        if self.sees("~") and not self.number_here(1):
             terms = [term]
             while self.took("~"):
                 terms.append(self.term())
@@ -264,9 +264,6 @@ class _Parser:
     def number_here(self, ahead: int = 0) -> bool:
         at = self.at + ahead
         return at < len(self.tokens) and self.tokens[at].is_figure
-
-    def figure_next(self) -> bool:
-        return self.number_here(1)
 
     def word(self, what: str) -> str:
         token = self.here

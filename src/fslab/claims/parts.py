@@ -16,8 +16,6 @@ from fslab.units import Direction
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellFigure:
-    """One metric of one cell."""
-
     cell: Cell
     metric: Metric
 
@@ -132,7 +130,6 @@ class Spread:
 
     @property
     def bounds(self) -> Bounds:
-        """The range in which the ratio of the two spreads must lie."""
         return BETTER if self.more else WORSE
 
 
@@ -142,7 +139,6 @@ Part = Quotient | Spread
 def quotient(
     over: CellFigure, under: CellFigure, names: tuple[str, str], bounds: Bounds, where: str
 ) -> Quotient:
-    """Return the quotient of two figures."""
     return Quotient(
         over=names[0], under=names[1], where=where, weights=((over, 1.0), (under, -1.0)), bounds=bounds
     )
@@ -165,16 +161,12 @@ def mean_of(parts: Sequence[Quotient], where: str) -> Quotient:
     If smaller is better for some of them and larger for others, the former are inverted first.
     """
     mixed = {BETTER, WORSE} <= {part.bounds for part in parts}
-    turned = [_turned(part) if mixed and part.bounds == WORSE else part for part in parts]
-    share = 1 / len(turned)
+    share = 1 / len(parts)
     weights: dict[tuple[str, str], tuple[CellFigure, float]] = {}
-    for part in turned:
+    for part in parts:
+        sign = -1 if mixed and part.bounds == WORSE else 1
         for figure, weight in part.weights:
             _, known = weights.get(figure.key, (figure, 0.0))
-            weights[figure.key] = (figure, known + weight * share)
-    return replace(turned[0], weights=tuple(weights.values()), where=where)
-
-
-def _turned(part: Quotient) -> Quotient:
-    weights = tuple((figure, -weight) for figure, weight in part.weights)
-    return replace(part, weights=weights, bounds=BETTER)
+            weights[figure.key] = (figure, known + sign * weight * share)
+    bounds = BETTER if mixed and parts[0].bounds == WORSE else parts[0].bounds
+    return replace(parts[0], weights=tuple(weights.values()), where=where, bounds=bounds)

@@ -13,12 +13,12 @@ from math import inf, log, prod
 
 from fslab.cell import Cell
 from fslab.claims import metric_units
-from fslab.claims.finding_words import answer_words
+from fslab.claims.claim_words import answer_words
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, PartFinding
 from fslab.claims.parts import Bounds, Part, Quotient
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope, kind, workload_is
-from fslab.claims.verdict import distance_inside
+from fslab.claims.verdict import distance_inside, part_finding
 from fslab.errors import StudyError
 from fslab.trial_record import Metric
 
@@ -63,21 +63,18 @@ class PublishedFigures:
             for cell in one.cells
         }
 
-    def by_cell(self) -> Printed:
-        """Return all figures by cell id and metric: a publication may print one in several tables."""
+    def by_cell(self, tables: Sequence[str] | None = None) -> Printed:
+        """Return all figures (of some tables) by cell id and metric: several tables may print one."""
         found: dict[tuple[str, str], tuple[float, ...]] = {}
-        for table in self.tables:
+        for table in self.tables if tables is None else tables:
             for key, value in self.of(table).items():
                 found[key] = (*found.get(key, ()), value)
         return found
 
     def anywhere(self, tables: Sequence[str]) -> dict[tuple[str, str], float]:
         """Return the figures of several tables, except those that are printed with different values."""
-        seen: dict[tuple[str, str], set[float]] = {}
-        for table in tables:
-            for key, value in self.of(table).items():
-                seen.setdefault(key, set()).add(value)
-        return {key: next(iter(values)) for key, values in seen.items() if len(values) == 1}
+        seen = self.by_cell(tables)
+        return {key: values[0] for key, values in seen.items() if len(set(values)) == 1}
 
     def answer(self, parts: Sequence[Part], missing: Sequence[str], tables: Sequence[str]) -> ClaimAnswer:
         """Judge a claim with these parts by the figures of ``tables``; by those of all tables if there are none."""
@@ -96,28 +93,18 @@ class PublishedFigures:
 
         If no table has all of them, return one finding from the figures of all tables together.
         """
-        found = [_found(part, self.of(table), table) for table in tables]
-        whole = [finding for finding in found if finding is not None]
-        if whole:
-            return whole
-        mixed = _found(part, self.anywhere(tables), None)
-        if mixed is not None:
-            return [mixed]
+        found = [one for table in tables if (one := _found(part, self.of(table), table))]
         known = self.anywhere(tables)
+        if not found and (mixed := _found(part, known, None)):
+            found = [mixed]
+        if found:
+            return found
         lacking = [one for one in part.figures if one.key not in known]
         why = part.name
         if lacking:
             metric, cell = lacking[0].metric, lacking[0].cell
             why = f"{metric.name} of {cell.workload.name} on {cell.stack.name}"
-        return [
-            PartFinding(
-                what=part.name,
-                where=part.where,
-                bound=part.bounds.shown,
-                verdict=ClaimVerdict.UNKNOWN,
-                why=why,
-            )
-        ]
+        return [part_finding(part, ClaimVerdict.UNKNOWN, why=why)]
 
     @staticmethod
     def _upheld(findings: Sequence[PartFinding]) -> str:
@@ -131,11 +118,8 @@ def read_figures(text: str, name: str, published: Published, scope: Scope) -> Pu
     """Return the figures of a CSV file. Raises StudyError with the line of a row that cannot be read."""
     reader = csv.DictReader(StringIO(text))
     if reader.fieldnames != COLUMNS:
-        raise StudyError(
-            "wrong columns for published figures",
-            where=name,
-            hint=f"the first line must be: {','.join(COLUMNS)}",
-        )
+        hint = f"the first line must be: {','.join(COLUMNS)}"
+        raise StudyError("wrong columns for published figures", where=name, hint=hint)
     found = []
     for number, row in enumerate(reader, start=2):
         try:
@@ -155,9 +139,7 @@ def _printed(row: dict[str, str], published: Published, scope: Scope) -> Publish
         and kind(cell) == row["filesystem"]
         and is_variant(cell, row["variant"])
     ]
-    known = [
-        (cell, metric) for cell in cells if (metric := metric_units.metric(cell.workload, asked)) is not None
-    ]
+    known = [(cell, metric) for cell in cells if (metric := metric_units.metric(cell.workload, asked))]
     stored_in = known[0][1].unit if known else None
     value = metric_units.printed(float(row["value"]), row["unit"], stored_in)
     if not 0 < value < inf:
@@ -176,7 +158,6 @@ def is_variant(cell: Cell, variant: str) -> bool:
 
 
 def _together(verdicts: Sequence[ClaimVerdict], *, complete: bool) -> ClaimVerdict:
-    """Return the verdict on a claim from the verdicts on its parts."""
     if ClaimVerdict.CONTRADICTED in verdicts:
         return ClaimVerdict.CONTRADICTED
     if set(verdicts) <= {ClaimVerdict.UNKNOWN}:
@@ -189,11 +170,8 @@ def _found(part: Part, values: dict[tuple[str, str], float], table: str | None) 
         return None
     value = _value(part, values)
     verdict = ClaimVerdict.HOLDS if _holds(part.bounds, value) else ClaimVerdict.CONTRADICTED
-    return PartFinding(
-        what=part.name, where=part.where, bound=part.bounds.shown, verdict=verdict, value=value, table=table,
-        unit=part.figures[0].metric.unit if part.bounds.of_figure else None,
-        margin=distance_inside(part.bounds, value, value),
-    )  # fmt: skip
+    inside = distance_inside(part.bounds, value, value)
+    return part_finding(part, verdict, value=value, table=table, margin=inside)
 
 
 def _holds(bounds: Bounds, value: float) -> bool:

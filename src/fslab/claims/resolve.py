@@ -10,7 +10,7 @@ from itertools import combinations, pairwise, product
 from os.path import commonprefix
 from typing import assert_never
 
-from fslab.cell import Cell
+from fslab.cell import Cell, grouped
 from fslab.claims import metric_units
 from fslab.claims.language import (
     EACH,
@@ -80,12 +80,11 @@ class Resolver:
             self.missing.append(self._nothing)
         if not self.statement.overall:
             return found
-        alike: dict[tuple[str, str], list[Quotient]] = {}
-        for part in found:
-            if isinstance(part, Spread):
-                self.missing.append("'overall' cannot be combined with a comparison of spreads ('varies …')")
-                return []
-            alike.setdefault((part.over, part.under), []).append(part)
+        quotients = [part for part in found if isinstance(part, Quotient)]
+        if len(quotients) < len(found):
+            self.missing.append("'overall' cannot be combined with a comparison of spreads ('varies …')")
+            return []
+        alike = grouped(quotients, lambda part: (part.over, part.under))
         return [mean_of(group, f"mean of {len(group)}") for group in alike.values()]
 
     def _of_form(self) -> Iterator[Part]:  # noqa: C901 - one case per form

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from operator import ge, gt, le, lt
 
-from fslab.cell import Cell, Scalar, as_written
+from fslab.cell import Cell, Scalar, as_written, grouped
 from fslab.claims.language import EACH, Condition, Op, Term
 from fslab.units import parse_size
 
@@ -202,14 +203,15 @@ class Scope:
             {name for cells in groups for name in self.varying(cells)} - set(given),
             key=lambda name: (name != "workload", name in OWN, name),
         )
+
+        def distinct(names: Sequence[str]) -> list[int]:
+            return [len({self.at(cell, names) for cell in cells}) for cells in groups]
+
         for name in list(found):
             rest = [*(other for other in found if other != name), *given]
-            if all(self._as_many(cells, rest, [*found, *given]) for cells in groups):
+            if distinct(rest) == distinct([*found, *given]):
                 found.remove(name)
         return found
-
-    def _as_many(self, cells: Sequence[Cell], fewer: Sequence[str], more: Sequence[str]) -> bool:
-        return len({self.at(cell, fewer) for cell in cells}) == len({self.at(cell, more) for cell in cells})
 
     def align(self, groups: Sequence[Sequence[Cell]]) -> Iterator[tuple[Cell, ...]]:
         """Yield tuples of one cell per group that are equal in all attributes that vary within groups.
@@ -236,12 +238,9 @@ class Scope:
         return found
 
     def _step(self, cells: Sequence[Cell], joined: Sequence[str], agreed: Sequence[str]) -> _Step:
-        distinct: dict[tuple[object, ...], Cell] = {}
-        for cell in cells:  # a later one with the same values is the same stack under another name
-            distinct.setdefault(self.at(cell, joined), cell)
-        found: dict[tuple[object, ...], list[Cell]] = {}
-        for cell in distinct.values():
-            found.setdefault(self.at(cell, agreed), []).append(cell)
+        # Of cells with the same values, the first: a later one is the same stack under another name.
+        distinct = [alike[0] for alike in grouped(cells, lambda cell: self.at(cell, joined)).values()]
+        found = grouped(distinct, lambda cell: self.at(cell, agreed))
         return _Step(joined=joined, agreed=agreed, cells=found)
 
     def _join(
@@ -300,10 +299,4 @@ def _compare(having: Scalar | None, op: Op, wanted: Scalar | None) -> bool:
     one, other = measure(having), measure(wanted)
     if one is None or other is None:
         return False
-    outcome = {
-        Op.LESS: one < other,
-        Op.AT_MOST: one <= other,
-        Op.MORE: one > other,
-        Op.AT_LEAST: one >= other,
-    }
-    return outcome[op]
+    return bool({Op.LESS: lt, Op.AT_MOST: le, Op.MORE: gt, Op.AT_LEAST: ge}[op](one, other))

@@ -13,9 +13,8 @@ from typing import Any
 from fslab.cell import Cell, Frozen, MachineSpec
 from fslab.claims.build import asked_of
 from fslab.claims.model import Unmet
-from fslab.claims.multiplicity import ClaimParts
 from fslab.claims.parts import CellFigure, Part
-from fslab.claims.requirement_check import compared_of, differs_in_size, known_of, unmet_of
+from fslab.claims.requirement_check import ClaimParts, compared_of, differs_in_size, known_of, unmet_of
 from fslab.claims.requirements import CellFacts
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
@@ -132,7 +131,6 @@ def _foreseen(claim: Claim, asked: ClaimParts, impossible: Mapping[str, str], fa
 
 
 def _absence(part: Part, impossible: Mapping[str, str]) -> str | None:
-    """Return why a part has no figures here."""
     cells = [figure.cell for figure in part.figures]
     why = next((impossible[cell.id] for cell in cells if cell.id in impossible), None)
     if why is not None:
@@ -148,9 +146,5 @@ def _unmet(part: Part, asked: ClaimParts, facts: Facts) -> list[Unmet]:
 
 def _side(figure: CellFigure, facts: Facts) -> CellFacts:
     found, known = facts(figure.cell.stack.machine), known_of(figure)
-    return replace(
-        known,
-        cpus=found.get("cpus"),
-        memory_bytes=found.get("memory_bytes"),
-        emulated=known.emulated or found.get("emulated") is True,
-    )
+    emulated = known.emulated or found.get("emulated") is True
+    return replace(known, cpus=found.get("cpus"), memory_bytes=found.get("memory_bytes"), emulated=emulated)

@@ -2,21 +2,25 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from fslab.analysis.budget_allocation import BudgetAllocation, Candidate, allocate
-from fslab.analysis.further_trials import Ask, ClaimsProgress, RepeatedQuestion
+from fslab.analysis.further_trials import (
+    Ask,
+    BudgetAllocation,
+    Candidate,
+    ClaimsProgress,
+    RepeatedQuestion,
+    allocate,
+)
 from fslab.analysis.table_rows import looks_of
 from fslab.cell import Cell
 from fslab.claims.build import asked_of
+from fslab.claims.campaign_estimates import Trials
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.model import UNTESTED, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
-from fslab.claims.multiplicity import ClaimParts, answers
-from fslab.claims.parts import Part
+from fslab.claims.model import UNTESTED, ClaimAnswer, ClaimVerdict, OpenReason
 from fslab.claims.published import Printed
-from fslab.claims.requirement_check import Setting
+from fslab.claims.requirement_check import ClaimParts, Setting, answers
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
-from fslab.claims.trials import Trials
-from fslab.claims.trials_needed import effort_of
+from fslab.claims.verdict import effort_of
 from fslab.stopping_settings import StoppingRule
 from fslab.trial_record import TrialRecord
 
@@ -103,25 +107,12 @@ def _questions(
 ) -> Iterator[RepeatedQuestion]:
     over = answer.verdict is not ClaimVerdict.OPEN
     for part, finding in zip(asked.parts, answer.findings, strict=True):
-        settled = over or finding.at_limit or finding.verdict is not ClaimVerdict.OPEN
-        yield _question(name, part, finding, evaluator, settled=settled, among=len(asked.parts))
-
-
-def _question(
-    name: str, part: Part, finding: PartFinding, evaluator: Evaluator, *, settled: bool, among: int
-) -> RepeatedQuestion:
-    found = evaluator.estimate(part, finding.coverage or 1 - evaluator.error, among)
-    return RepeatedQuestion(
-        workload=f"claim {name}" + (f" ({part.where})" if part.where else ""),
-        metric=part.figures[0].metric.name,
-        a=part.over,
-        b=part.under,
-        cells=tuple(dict.fromkeys(figure.cell.id for figure in part.figures)),
-        ratio=found.ratio,
-        interval=found.interval,
-        settled=settled,
-        further=finding.further,
-        claim=name,
-        bound=part.bounds.shown,
-        unit=finding.unit,
-    )
+        found = evaluator.estimate(part, finding.coverage or 1 - evaluator.error, len(asked.parts))
+        yield RepeatedQuestion(
+            workload=f"claim {name}" + (f" ({part.where})" if part.where else ""),
+            metric=part.figures[0].metric.name, a=part.over, b=part.under,
+            cells=tuple(dict.fromkeys(figure.cell.id for figure in part.figures)),
+            ratio=found.ratio, interval=found.interval,
+            settled=over or finding.at_limit or finding.verdict is not ClaimVerdict.OPEN,
+            further=finding.further, claim=name, bound=part.bounds.shown, unit=finding.unit,
+        )  # fmt: skip

@@ -8,22 +8,25 @@ on the other, a ``tie`` if it contains 1. Given enough trials, one of these is a
 A *size* (``>= 2``, ``~ 3 within 10%``, a claimed tie) is replicated when the interval lies within its range, and
 differs when it lies outside. If the true value is at the end of the range, neither is ever reached; if it is close,
 not in reasonable time: ``at_limit``.
+
+Forecasts the effort that an open claim needs: how many more trials lead to a verdict.
 """
 
 import dataclasses
 from collections.abc import Iterable, Sequence
 from math import exp, inf, log, log1p
+from typing import Any
 
-from fslab.answers.ratio import Estimate
+from fslab.analysis.further_trials import Cost, Effort
+from fslab.answers.ratio import PAIRS_LEAST, Estimate
 from fslab.claims.model import BELOW, DECISIVE, FAILED, ClaimVerdict, PartFinding
-from fslab.claims.parts import Bounds
-from fslab.stats.interval_model import Interval
+from fslab.claims.parts import Bounds, Part
+from fslab.stats import Interval
 
 _LARGE = 0.1  # a stated effect from which on the margin is not reduced, unless the margin is larger
 
 
 def of_interval(bounds: Bounds, low: float, high: float, margin: float) -> ClaimVerdict:
-    """Return the verdict of an interval on one part."""
     small = bounds.is_direction and 1 / (1 + margin) <= low and high <= 1 + margin
     if bounds.hold(low, high):
         return ClaimVerdict.SMALL if small else ClaimVerdict.REPLICATED
@@ -94,23 +97,10 @@ def of_claim(verdicts: Iterable[ClaimVerdict], *, complete: bool = True) -> Clai
 _DECIDING = (*DECISIVE, ClaimVerdict.NO_LONGER, ClaimVerdict.NOT_TESTED, ClaimVerdict.OPEN)
 
 
-def of_directions(findings: Sequence[PartFinding], directions: Sequence[bool]) -> ClaimVerdict | None:
-    """Return the verdict on all directions of a claim; None if it has none.
-
-    ``directions``: for each part, whether it is only a direction.
-    """
-    told = [
-        finding.verdict if only else finding.direction
-        for finding, only in zip(findings, directions, strict=True)
-        if only or finding.direction is not None
-    ]
-    return of_claim(one for one in told if one is not None) if told else None
-
-
-def of_sizes(findings: Sequence[PartFinding], directions: Sequence[bool]) -> ClaimVerdict | None:
-    """Return the verdict on all sizes of a claim; None if it has none."""
-    told = [finding.verdict for finding, only in zip(findings, directions, strict=True) if not only]
-    return of_claim(told) if told else None
+def of_known(verdicts: Iterable[ClaimVerdict | None]) -> ClaimVerdict | None:
+    """Return :func:`of_claim` of the known verdicts; None without any."""
+    known = [verdict for verdict in verdicts if verdict is not None]
+    return of_claim(known) if known else None
 
 
 def distance_inside(bounds: Bounds, low: float, high: float) -> float | None:
@@ -123,6 +113,13 @@ def distance_inside(bounds: Bounds, low: float, high: float) -> float | None:
     below = log(low / bounds.low) if bounds.low > 0 else inf
     above = log(bounds.high / high) if bounds.high < inf else inf
     return min(below, above)
+
+
+def part_finding(part: Part, verdict: ClaimVerdict, **more: Any) -> PartFinding:
+    unit = part.figures[0].metric.unit if part.bounds.of_figure else None
+    return PartFinding(
+        what=part.name, where=part.where, bound=part.bounds.shown, verdict=verdict, unit=unit, **more
+    )
 
 
 def from_edge(bounds: Bounds, estimate: Estimate) -> Estimate:
@@ -168,3 +165,55 @@ def verdict_of(finding: PartFinding) -> ClaimVerdict:
 def tendency_of(finding: PartFinding) -> ClaimVerdict:
     """Return :func:`verdict_of`, or the verdict that an open part tends to."""
     return finding.tendency or verdict_of(finding)
+
+
+BLOCKS_LEAST = PAIRS_LEAST  # minimum number of blocks for a verdict
+
+
+def effort_of(
+    parts: Sequence[Part],
+    findings: Sequence[PartFinding],
+    cost: Cost,
+    margin: float,
+    *,
+    exhausted: frozenset[str] = frozenset(),
+) -> Effort | None:
+    """Return the smallest effort that leads to a verdict; None if there is a verdict already, or if none is in sight.
+
+    One part that is not replicated decides a claim, so this is the cheapest of those that seem so. If all parts seem to
+    hold, each of them must be shown. ``exhausted``: ids of cells that get no more trials.
+    """
+    if any(verdict_of(finding) in DECISIVE for finding in findings):
+        return None
+    left = [pair for pair in zip(parts, findings, strict=True) if pair[1].verdict is ClaimVerdict.OPEN]
+    failing = [
+        _effort([pair], cost)
+        for pair in left
+        if not pair[1].at_limit and pair[1].further and seems_to_fail(*pair, margin)
+    ]
+    failing = [effort for effort in failing if exhausted.isdisjoint(effort.blocks)] or failing
+    if failing:
+        return min(failing, key=lambda effort: effort.seconds)
+    if not left or any(finding.at_limit or finding.further is None for _, finding in left):
+        return None
+    return _effort(left, cost)
+
+
+def seems_to_fail(part: Part, finding: PartFinding, margin: float) -> bool:
+    """Return whether a part is not replicated if the ratio has its present value.
+
+    A direction counts as below the margin if the ratio is nearer to 1 than half of it.
+    """
+    if finding.value is None:
+        return False
+    if part.bounds.is_direction and abs(log(finding.value)) < log1p(margin) / 2:
+        return True
+    return not part.bounds.hold(finding.value, finding.value)
+
+
+def _effort(chosen: Sequence[tuple[Part, PartFinding]], cost: Cost) -> Effort:
+    blocks: dict[str, int] = {}
+    for part, finding in chosen:
+        for figure in part.figures:
+            blocks[figure.cell.id] = max(blocks.get(figure.cell.id, 0), finding.further or 0)
+    return Effort(blocks=blocks, seconds=sum(cost(cell) * more for cell, more in blocks.items()))

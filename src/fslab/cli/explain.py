@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fslab.campaign.consent import Consent
-    from fslab.explain.attribution import Attribution
-    from fslab.explain.evidence import Evidence
-    from fslab.explain.statement_model import Explanation
+    from fslab.explain.ablation import Attribution
+    from fslab.explain.evidence import Evidence, Explanation
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
 
@@ -203,7 +202,7 @@ def show(everything: Sequence[Evidence]) -> None:
     from rich.text import Text
 
     from fslab.api import explanations
-    from fslab.explain.statements import statements_of
+    from fslab.explain.mechanisms import statements_of
 
     screen = console()
     for seen in everything:

@@ -95,7 +95,7 @@ def _show(made: Plan, screen: Console, *, more: str | None, claims: Sequence[str
 
 
 def _show_slices(made: Plan, screen: Console) -> None:
-    from fslab.plan.slicing import LEAST_SLICES
+    from fslab.plan.expand import LEAST_SLICES
 
     if sliced := {cell.workload.name: cell.slice_s for cell in made.cells if cell.slice_s}:
         told = ", ".join(f"{name} ({format_duration(slice_s)})" for name, slice_s in sliced.items())

@@ -1,17 +1,121 @@
-"""Selects the cells of an ablation, divides the difference among mechanisms, and words the result. Pure."""
+"""Selects the cells of an ablation, divides the difference among mechanisms, and words the result. Pure.
+
+Shapley, "A value for n-person games", Contributions to the Theory of Games II (1953) 307: a share is the mean, over all
+orders of switching off, of what the mechanism adds to the logarithm. It is computed in each block, so that drift
+cancels. The intervals of the mechanisms are simultaneous (Bonferroni): with seven that do nothing, one would otherwise
+seem to do something in 30 % of the ablations.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from math import log
+from math import comb, exp, log
 from typing import Any
 
-from fslab.cell import Cell
-from fslab.explain.attribution import Attribution, Off, Share, attribute
+from fslab.cell import Cell, Frozen
 from fslab.explain.evidence import Evidence
-from fslab.explain.mechanism_switch import Switch, all_off
-from fslab.explain.mechanisms import NOTICEABLE, REGISTRY
+from fslab.explain.mechanisms import NOTICEABLE, REGISTRY, Switch, all_off
+from fslab.stats.distributions import mean_and_error, two_sided_quantile
 from fslab.store.campaign import Ablation
 from fslab.units import counted
+
+LEAST_BLOCKS = 4
+
+Off = frozenset[str]
+
+
+class Share(Frozen):
+    """A factor with its interval: exp of a mean of logarithms over ``n`` blocks, Student's t.
+
+    ``low`` and ``high`` are None with fewer than four blocks.
+    """
+
+    factor: float
+    low: float | None
+    high: float | None
+    n: int
+
+    @property
+    def nothing(self) -> bool | None:
+        """Whether the factor is not shown to differ from 1; None without an interval."""
+        return None if self.low is None or self.high is None else self.low <= 1 <= self.high
+
+
+class Attribution(Frozen):
+    """The division of a ratio. ``ratio`` is fast ÷ slow, so that factors above 1 close the gap.
+
+    The product of ``shares`` and ``rest`` is exactly ``ratio``. ``alone``: the effect of each mechanism if only that
+    one is switched off. ``complete``: all combinations were measured. Otherwise a share is the effect of the mechanism
+    alone, and ``rest`` contains all interactions. ``costs``: the effects of switches that make another workload or
+    volume, which are not shares.
+    """
+
+    ratio: Share
+    shares: dict[str, Share]
+    rest: Share
+    alone: dict[str, Share]
+    complete: bool
+    costs: dict[str, Share] = {}
+
+
+def attribute(
+    slow: Mapping[Off, Mapping[int, float]], fast: Mapping[int, float], *, coverage: float = 0.95
+) -> Attribution | None:
+    """Return the attribution; None without a common block, or if a value is not positive.
+
+    ``slow``: values by block for each set of mechanisms that was off (the empty set: the original). ``fast``: values of
+    the other stack by block. Larger values are better. ``coverage``: of the interval of the ratio, and of those of all
+    shares together.
+    """
+    names = sorted({name for off in slow for name in off})
+    complete = all(frozenset(chosen) in slow for chosen in _subsets(names))
+    used = [*_subsets(names)] if complete else [(), *((name,) for name in names)]
+    sets = [frozenset(chosen) for chosen in used]
+    blocks = sorted(set(fast).intersection(*(slow[off] for off in sets)))
+    if not blocks or any(value <= 0 for values in (fast, *slow.values()) for value in values.values()):
+        return None
+    logs = [{off: log(slow[off][block]) for off in sets} for block in blocks]
+    ends = [log(fast[block]) for block in blocks]
+    shares = {
+        name: [_shapley(values, name, names) if complete else _alone(values, name) for values in logs]
+        for name in names
+    }
+    gaps = [end - values[frozenset()] for end, values in zip(ends, logs, strict=True)]
+    rest = [gap - sum(shares[name][index] for name in names) for index, gap in enumerate(gaps)]
+    each = 1 - (1 - coverage) / max(len(names), 1)
+    return Attribution(
+        ratio=_share(gaps, coverage),
+        shares={name: _share(values, each) for name, values in shares.items()},
+        rest=_share(rest, coverage),
+        alone={name: _share([_alone(values, name) for values in logs], each) for name in names},
+        complete=complete,
+    )
+
+
+def _alone(values: Mapping[Off, float], name: str) -> float:
+    return values[frozenset({name})] - values[frozenset()]
+
+
+def _shapley(values: Mapping[Off, float], name: str, names: Sequence[str]) -> float:
+    others = [each for each in names if each != name]
+    return sum(
+        (values[frozenset(chosen) | {name}] - values[frozenset(chosen)])
+        / (len(names) * comb(len(others), len(chosen)))
+        for chosen in _subsets(others)
+    )
+
+
+def _subsets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    for size in range(len(names) + 1):
+        yield from combinations(names, size)
+
+
+def _share(values: list[float], coverage: float) -> Share:
+    mean, error = mean_and_error(values)
+    if len(values) < LEAST_BLOCKS:
+        return Share(factor=exp(mean), low=None, high=None, n=len(values))
+    half = two_sided_quantile(1 - coverage, len(values) - 1) * error
+    return Share(factor=exp(mean), low=exp(mean - half), high=exp(mean + half), n=len(values))
+
 
 MOST_TOGETHER = 3  # mechanisms: 8 cells; with four there would be 16
 
@@ -61,9 +165,9 @@ def cells(slow: Evidence, fast: Evidence, switches: Mapping[str, Switch]) -> tup
         label = f"{slow.cell.stack.name} without {' and '.join(chosen)}"
         # Equal cells are one cell, measured once: nodatacow also switches checksums off, and a variant may be the
         # faster stack itself.
-        alike = next((each for each in (fast.cell, *found.values()) if _alike(each, cell)), None)
-        named = cell.model_copy(update={"stack": cell.stack.model_copy(update={"name": label})})
-        found["+".join(chosen)] = alike or named
+        known = (fast.cell, *found.values())
+        alike = next((each for each in known if _named(each, "") == _named(cell, "")), None)
+        found["+".join(chosen)] = alike or _named(cell, label)
     return found, complete
 
 
@@ -114,10 +218,8 @@ def attributed(
     return None if found is None else found.model_copy(update={"costs": costs})
 
 
-def _alike(one: Cell, other: Cell) -> bool:
-    return one.model_copy(update={"stack": one.stack.model_copy(update={"name": ""})}) == other.model_copy(
-        update={"stack": other.stack.model_copy(update={"name": ""})}
-    )
+def _named(cell: Cell, name: str) -> Cell:
+    return cell.model_copy(update={"stack": cell.stack.model_copy(update={"name": name})})
 
 
 def in_words(ablation: Ablation, found: Attribution) -> list[str]:
@@ -127,7 +229,9 @@ def in_words(ablation: Ablation, found: Attribution) -> list[str]:
     lines = [f"{ablation.workload}: {_difference(ablation, found.ratio)} ({blocks})."]
     ordered = sorted(found.shares, key=lambda name: -found.shares[name].factor)
     causes = [
-        name for name in ordered if name not in ablation.common and _narrows(found.shares[name], found.ratio)
+        name
+        for name, share in ((name, found.shares[name]) for name in ordered if name not in ablation.common)
+        if share.nothing is False and share.factor > 1 and not _is_negligible(share, found.ratio)
     ]
     if causes and gap:
         lines.append(
@@ -184,10 +288,6 @@ def _of_costs(ablation: Ablation, found: Attribution) -> Iterator[str]:
             f"{_effect(cost, ablation.slow, gap=False)}; that is another question, and "
             "no share of the difference"
         )
-
-
-def _narrows(share: Share, ratio: Share) -> bool:
-    return share.nothing is False and share.factor > 1 and not _is_negligible(share, ratio)
 
 
 def _effect(share: Share, slow: str, *, gap: bool) -> str:

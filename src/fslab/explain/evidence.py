@@ -1,16 +1,73 @@
-"""The evidence on one cell: probes of its usable trials, and its traced trial if that passed the checks. Pure."""
+"""The evidence on one cell: probes of its usable trials, and its traced trial if that passed the checks. Pure.
+
+A statement about a mechanism has a text, figures, the sources of the figures, and what would refute it.
+"""
 
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
-from fslab.analysis.same_stacks import CHANGED
+from fslab.analysis.labels import stack_names
+from fslab.analysis.table_rows import CHANGED
 from fslab.analysis.usable_trials import is_usable
-from fslab.cell import Cell
-from fslab.explain.statement_model import EvidenceFigure
-from fslab.trial_record import TrialRecord
-from fslab.units import Unit
+from fslab.analysis.workload_groups import groups
+from fslab.cell import Cell, Frozen
+from fslab.trial_record import TrialRecord, ValidityWarning
+from fslab.units import Unit, counted, format_value
 from fslab.workloads import Traits, traits_of
+
+
+class Certainty(StrEnum):
+    """The certainty of a statement. Neither shows a cause: an ablation does.
+
+    ``observed``: counted by the kernel. ``coincides``: seen together, which is not proof.
+    """
+
+    OBSERVED = "observed"
+    COINCIDES = "coincides"
+
+
+class EvidenceFigure(Frozen):
+    """One figure: the median of ``n`` trials, their range from ``low`` to ``high``, and its source (``evidence``).
+
+    ``shared``: it may include activity of others, so that a statement with it only coincides.
+    """
+
+    name: str
+    value: float
+    unit: Unit
+    low: float | None = None
+    high: float | None = None
+    n: int = 1
+    evidence: str
+    shared: bool = False
+
+    def __str__(self) -> str:
+        spread = (
+            f" ({format_value(self.low, self.unit)} to {format_value(self.high, self.unit)})"
+            if self.low is not None and self.low != self.high
+            else ""
+        )
+        return f"{self.name} {format_value(self.value, self.unit)}{spread} [{self.evidence}]"
+
+
+class Explanation(Frozen):
+    """A statement. ``text`` is for all readers, ``figures`` are for experts on the file system.
+
+    ``refuted_by``: the measurement that would refute it. ``weight``: strength of the evidence, 0 to 10, for sorting.
+    """
+
+    mechanism: str
+    workload: str
+    stack: str
+    text: str
+    figures: tuple[EvidenceFigure, ...]
+    certainty: Certainty
+    refuted_by: str
+    weight: float = 0.0
+
 
 # Figures from the method that split the traffic; the other figures of a trace come from its ring buffer.
 OF_SPLIT = frozenset(
@@ -41,24 +98,16 @@ class Evidence:
     @property
     def filesystem(self) -> str | None:
         """The file system; also that of an existing directory, as the trials found it."""
-        found = next((trial.provenance.device.get("filesystem") for trial in self.trials), None)
-        return self.cell.stack.filesystem or found
+        return self.cell.stack.filesystem or self._of_device("filesystem")
 
     @property
     def mount_options(self) -> frozenset[str]:
         """The mount options in effect, as the kernel shows them, and those that were requested and that it followed."""
-        shown = next(
-            (
-                observed
-                for trial in self.trials
-                if (observed := trial.provenance.observed.get("mount_options"))
-            ),
-            (),
-        )
+        observed = (trial.provenance.observed.get("mount_options") for trial in self.trials)
+        shown = next(filter(None, observed), ())
         changed: dict[str, str | None] = {}
-        for trial in self.trials:
-            for warning in trial.validity:
-                changed |= warning.data.get("options", {}) if warning.kind == CHANGED else {}
+        for warning in self._warnings:
+            changed |= warning.data.get("options", {}) if warning.kind == CHANGED else {}
         dropped = {option.partition("=")[0] for option, instead in changed.items() if instead is None}
         return frozenset(
             option
@@ -75,7 +124,7 @@ class Evidence:
     @property
     def zeros(self) -> bool:
         """Whether a check found that the workload writes nearly only zeros, and that they were not stored as data."""
-        return any(warning.kind == "zeros_only" for trial in self.trials for warning in trial.validity)
+        return self.warns("zeros_only")
 
     @property
     def traits(self) -> Traits:
@@ -85,38 +134,43 @@ class Evidence:
     @property
     def disks(self) -> int:
         """The number of disks, as the trials found them. Counts of devices are sums over them."""
-        parts = next(
-            (found for trial in self.trials if (found := trial.provenance.device.get("parts"))), None
-        )
+        parts = self._of_device("parts")
         return len(parts) if isinstance(parts, list) else 1
-
-    @property
-    def shares_filesystem(self) -> bool:
-        """Whether counters of the file system and its disk include other use: true for an existing directory."""
-        return self.cell.stack.medium.type == "directory"
 
     @property
     def disturbed(self) -> bool:
         """Whether other programs, or another machine on the same hardware, took CPU time from a trial."""
-        return any(warning.kind in DISTURBED for trial in self.trials for warning in trial.validity)
+        return self.warns(*DISTURBED)
+
+    @property
+    def _warnings(self) -> list[ValidityWarning]:
+        return [warning for trial in self.trials for warning in trial.validity]
+
+    def warns(self, *kinds: str) -> bool:
+        """Return whether a trial has a warning of one of these kinds."""
+        return any(warning.kind in kinds for warning in self._warnings)
+
+    def _of_device(self, name: str) -> Any:
+        """Return a fact of the device as the first trial has it that knows it; None without one."""
+        return next(filter(None, (trial.provenance.device.get(name) for trial in self.trials)), None)
 
     def figure(self, name: str, as_named: str | None = None) -> EvidenceFigure | None:
         """Return a probe's figure over the usable trials; None unless every trial has it.
 
-        A figure of the whole machine, or of a file system that others can use, is also None if a trial was disturbed.
+        A figure of the whole machine, or of a file system that others can use, as that of an existing directory, is
+        also None if a trial was disturbed.
         """
-        of_all = self.shares_filesystem and name.startswith(OF_ALL)
+        of_all = self.cell.stack.medium.type == "directory" and name.startswith(OF_ALL)
         if (of_all or name in OF_MACHINE) and self.disturbed:
             return None
         found = self._figure(name, as_named)
         if found is None or not of_all:
             return found
         whole = "disk" if name.startswith(("device_", "read_", "write_")) else "file system"
-        return found.model_copy(
-            update={"evidence": f"{found.evidence}, of the whole {whole}", "shared": True}
-        )
+        evidence = f"{found.evidence}, of the whole {whole}"
+        return found.model_copy(update={"evidence": evidence, "shared": True})
 
-    def _figure(self, name: str, as_named: str | None = None) -> EvidenceFigure | None:
+    def _figure(self, name: str, as_named: str | None) -> EvidenceFigure | None:
         values = self._each(lambda trial: _probe(trial, name))
         if not values:
             return None
@@ -124,7 +178,7 @@ class Evidence:
         return EvidenceFigure(
             name=as_named or name.replace("_", " "), value=statistics.median(values), unit=unit, low=min(values),
             high=max(values), n=len(values),
-            evidence=f"probe {name}, {len(values)} trial{'s' * (len(values) != 1)}",
+            evidence=f"probe {name}, {counted(len(values), 'trial')}",
         )  # fmt: skip
 
     def value(self, name: str) -> float | None:
@@ -178,7 +232,7 @@ class Evidence:
             return None
         return (
             written / known.request_bytes[-1] * known.syncs_per_write
-        )  # of two sizes, the last is that of writes
+        )  # of two sizes, that of writes is last
 
     def _each(self, of: Callable[[TrialRecord], float | None]) -> list[float]:
         """Return a figure of each usable trial; nothing unless every one has it."""
@@ -197,3 +251,20 @@ def _written_bytes(trial: TrialRecord) -> float | None:
 
 def _ratio(over: float | None, under: float | None) -> float | None:
     return over / under if over is not None and under else None
+
+
+def evidence_of(
+    cells: Sequence[Cell], trials: Sequence[TrialRecord], traced: Sequence[TrialRecord] = ()
+) -> list[Evidence]:
+    """Return the evidence on each cell with a trial, in the order of the plan. Only usable trials are included."""
+    names = stack_names(cells)
+    newest = {record.cell.id: record for record in traced if record.error is None}
+    return [
+        Evidence(
+            cell=cell, workload=group.label, stack=names[stack], traced=newest.get(cell.id),
+            trials=[trial for trial in group.trials[stack] if is_usable(trial)],
+        )
+        for group in groups(cells, trials)
+        for stack, cell in group.cells.items()
+        if group.trials[stack]
+    ]  # fmt: skip

@@ -4,14 +4,15 @@ Creates and stores nothing: a problem found here is reported to the user, not st
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 
-from fslab.cell import Cell
-from fslab.errors import FslabError, NoSpaceError, ToolMissingError, UnsafeError, UsageError
+from fslab.cell import Cache, Cell
+from fslab.errors import FslabError, NoSpaceError, ToolMissingError, ToolTimeoutError, UnsafeError, UsageError
 from fslab.feasibility import _programs, _room
 from fslab.feasibility._cells import Reasons, by_cause, foreseen, reasons_of
 from fslab.feasibility._programs import check_plugins, programs_of
-from fslab.feasibility._tool_checks import refused_by_tools
 from fslab.machine import tuning
 from fslab.machine.kinds import REGISTRY
 from fslab.machine.planned_machine import here
@@ -19,8 +20,11 @@ from fslab.probes import REGISTRY as PROBES
 from fslab.storage import Workspace, overwrite_check, print_nothing
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import paths
+from fslab.system import paths, proc, untrusted_files
+from fslab.system.temporary import TemporaryDirectory
+from fslab.system.tool_messages import one_line
 from fslab.validity.trial_warnings import REGISTRY as TRIAL_RULES
+from fslab.workloads import Check, Job, parsed
 
 
 class RefusingJournal:
@@ -42,14 +46,13 @@ def check(
     possible, the first reason is raised.
     """
     workspace = Workspace(
-        campaign=campaign,
-        runtime=paths.runtime() / campaign,
-        images=paths.images(),
-        journal=RefusingJournal(),
-        wipe=wipe,
-        tell=tell,
-    )
-    _check_plugins(cells)
+        campaign=campaign, runtime=paths.runtime() / campaign, images=paths.images(), journal=RefusingJournal(),
+        wipe=wipe, tell=tell,
+    )  # fmt: skip
+    for cell in cells:
+        check_plugins(cell)
+    PROBES.require()
+    TRIAL_RULES.require()
     _check_wipe(cells, wipe)
     reasons = reasons_of(cells, workspace)
     measured = [cell for cell in cells if cell.id not in reasons]
@@ -59,18 +62,10 @@ def check(
         tuning.check(cell.tuned)
     overwrite_check.check_apart(sorted(_devices(measured)))
     _check_programs(measured)
-    _room.check_room(measured, workspace)
+    _room.check_room(measured, workspace.images)
     if refused := refused_by_tools(measured):
         raise UsageError("\n".join(map(str, refused)))
     return reasons
-
-
-def _check_plugins(cells: Sequence[Cell]) -> None:
-    """Raise PluginError if a cell was planned with other plug-ins, or if a plug-in of probes or rules is unusable."""
-    for cell in cells:
-        check_plugins(cell)
-    PROBES.require()
-    TRIAL_RULES.require()
 
 
 def _check_programs(cells: Sequence[Cell]) -> None:
@@ -104,16 +99,13 @@ def foresee(cells: Sequence[Cell], images_directory: Path) -> tuple[dict[str, st
 
 def _refusals(cells: Sequence[Cell], directory: Path) -> Iterator[FslabError]:
     """Yield what is missing: first programs, then what the tools refuse, then room."""
-    workspace = Workspace(
-        campaign="CAMPAIGN", runtime=directory, images=directory, journal=RefusingJournal(), wipe=frozenset()
-    )
     try:
         _check_programs(cells)
     except ToolMissingError as error:
         yield error
     yield from refused_by_tools(cells)
     try:
-        _room.check_room(cells, workspace)
+        _room.check_room(cells, directory)
     except NoSpaceError as error:
         yield error
 
@@ -122,10 +114,8 @@ def fitting(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
     """Return the cells; without slices if there is no room for all stacks of a workload at the same time."""
     if all(cell.slice_s is None for cell in cells):
         return cells
-    directory = paths.images()
-    workspace = Workspace(campaign="CAMPAIGN", runtime=directory, images=directory, journal=RefusingJournal())
     try:
-        _room.check_room([cell for cell in cells if not foreseen(cell)], workspace)
+        _room.check_room([cell for cell in cells if not foreseen(cell)], paths.images())
     except NoSpaceError:
         return tuple(cell.model_copy(update={"slice_s": None}) for cell in cells)
     return cells
@@ -161,3 +151,58 @@ def _check_wipe(cells: Sequence[Cell], wipe: frozenset[str]) -> None:
             where="--wipe",
             hint=f"the study's devices: {', '.join(sorted(used))}" if used else "the study names no device",
         )
+
+
+LIMIT_S = 20.0
+_AT_ONCE = 8
+
+
+def refused_by_tools(cells: Sequence[Cell]) -> list[UsageError]:
+    """Return what the installed tools refuse, each different input once, with the tool's own sentence.
+
+    The programs of a guest are the host's: one answer is enough. Nothing is asked for a described machine.
+    """
+    asked = {} if here().described else {check: cell for cell in cells for check in _checks(cell)}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        answers = list(pool.map(_refusal, asked))
+    found = zip(asked.items(), answers, strict=True)
+    errors = [_error(cell, check, told) for (check, cell), told in found if told is not None]
+    return list({str(error): error for error in errors}.values())
+
+
+def _checks(cell: Cell) -> list[Check]:
+    filesystem = parsed_stack(cell.stack).filesystem
+    raw = filesystem is not None and not filesystem.mounted
+    job = Job(
+        directory=Path(), scratch=Path(), seed=1, cold=cell.cache is Cache.COLD,
+        device=Path("device") if raw else None,
+    )  # fmt: skip
+    return [check for check in parsed(cell.workload).checks(job) if here().has_program(check.argv[0])]
+
+
+@lru_cache(maxsize=1024)
+def _refusal(check: Check) -> tuple[str, str] | None:
+    """Return the output and the errors of a tool that refuses its input. It runs in a directory of its own."""
+    with TemporaryDirectory("check") as made:
+        if check.file is not None:
+            untrusted_files.write_new(made.path / check.file, check.text.encode())
+        try:
+            done = proc.run(check.argv, cwd=made.path, timeout_s=LIMIT_S, check=False)
+        except ToolTimeoutError as error:
+            return "", error.what
+    # Too old for this check: then the trial shows what it refuses.
+    too_old = f"unrecognized option '{check.argv[1]}'" in done.stderr
+    if done.returncode == 0 or too_old:
+        return None
+    signal = f"ended by signal {-done.returncode}" if done.returncode < 0 else ""
+    return done.stdout, done.stderr + signal
+
+
+def _error(cell: Cell, check: Check, told: tuple[str, str]) -> UsageError:
+    output, errors = told
+    place = parsed(cell.workload).place_of(f"{output}\n{errors}")
+    return UsageError(
+        f"{check.argv[0]} refuses it: {one_line(errors, output) or 'it does not say why'}",
+        where=place or f"workload '{cell.workload.name}'",
+        hint="correct it; nothing was made or changed",
+    )

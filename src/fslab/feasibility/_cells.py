@@ -1,14 +1,22 @@
-"""Whether a cell can be measured: its workload's needs, its file system's declared limits, and its stack here."""
+"""Whether a cell can be measured: its workload's needs, its file system's declared limits, and its stack here.
 
+What a workload needs is also tried on the mounted file system, if that is cheap and leaves nothing behind: a declared
+limit comes from documentation, and another kernel version, or the file system of an existing directory, may differ.
+"""
+
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from fslab.cell import Cell, StackSpec
 from fslab.errors import FslabError, UnsupportedError, UsageError
 from fslab.feasibility import _machines
+from fslab.filesystem_abilities import Ability, Needs
 from fslab.machine.planned_machine import here
 from fslab.storage import Workspace, initial_content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.parsed_stack import parsed_stack
+from fslab.system import overlay
 from fslab.units import first_of
 from fslab.workloads import parsed
 
@@ -86,7 +94,7 @@ def reasons_of(cells: Sequence[Cell], workspace: Workspace) -> Reasons:
     Raises any other problem of a stack: no room, no root, a danger to data.
     """
     stacks: dict[str, StackSpec] = {cell.stack.model_dump_json(): cell.stack for cell in cells}
-    refused = {key: error for key, spec in stacks.items() if (error := _refusal(spec, workspace))}
+    refused = {key: error for key, spec in stacks.items() if (error := _unbuildable(spec, workspace))}
     found: dict[str, FslabError] = {}
     for cell in cells:
         why = _unfit(cell) or refused.get(cell.stack.model_dump_json())
@@ -111,18 +119,12 @@ def by_cause(errors: Iterable[FslabError]) -> list[str]:
     ]
 
 
-def _refusal(spec: StackSpec, workspace: Workspace) -> UnsupportedError | None:
+def _unbuildable(spec: StackSpec, workspace: Workspace | None = None) -> UnsupportedError | None:
+    """Return why the stack cannot be built; without a workspace, as far as it is known without touching anything."""
     try:
         _machines.check_machine(spec)
-        check_stack(spec, workspace)
-    except UnsupportedError as error:
-        return error
-    return None
-
-
-def _unbuildable(spec: StackSpec) -> UnsupportedError | None:
-    try:
-        _machines.check_machine(spec)
+        if workspace is not None:
+            check_stack(spec, workspace)
     except UnsupportedError as error:
         return error
     return None
@@ -158,3 +160,50 @@ def _check_spec(spec: StackSpec) -> None:
         parsed_stack(spec).check_together()
     except ValueError as error:
         raise UsageError(str(error), where=spec.name) from error
+
+
+TRY_NAME = ".fslab-try"
+
+
+def check_mounted(directory: Path, needs: Needs, filesystem: str) -> None:
+    """Raise UnsupportedError for the first needed ability that fails when tried in ``directory``."""
+    for ability in sorted(needs.abilities & set(TRIES)):
+        path = directory / TRY_NAME
+        try:
+            TRIES[ability](path)
+        except OSError as error:
+            raise UnsupportedError(
+                f"not possible: it needs {ability}, which fails on {filesystem} here ({error.strerror})",
+                where=str(directory),
+                hint="remove this file system from the study, or change the workload",
+            ) from error
+        finally:
+            for made in (path, _other(path)):
+                made.unlink(missing_ok=True)
+
+
+def _other(path: Path) -> Path:
+    return path.with_name(f"{path.name}-2")
+
+
+def _direct(path: Path) -> None:
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_DIRECT | os.O_CLOEXEC, 0o600))
+
+
+def _hard_link(path: Path) -> None:
+    path.touch()
+    _other(path).hardlink_to(path)
+
+
+def _overlay(path: Path) -> None:
+    if os.geteuid() == 0:  # another user needs a process of its own for it (overlay.mounted)
+        overlay.attempt(path)
+
+
+TRIES = {
+    Ability.DIRECT_READS: _direct,
+    Ability.DIRECT_WRITES: _direct,
+    Ability.HARD_LINKS: _hard_link,
+    Ability.SYMLINKS: lambda path: path.symlink_to(TRY_NAME),
+    Ability.OVERLAY: _overlay,
+}

@@ -53,11 +53,8 @@ def _unusable(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
     if machine.guest and (why := _host_only(stack)):
         return (Need(what=why),)
     if not machine.guest and medium.needs_root and (missing := here().missing_for_mounts()):
-        return (
-            Need(
-                what=f"a '{stack.medium.type}' medium needs {missing} on the host", remedy="run it with sudo"
-            ),
-        )
+        what = f"a '{stack.medium.type}' medium needs {missing} on the host"
+        return (Need(what=what, remedy="run it with sudo"),)
     return here().missing(spec)
 
 

@@ -1,22 +1,35 @@
 """Which file systems and layouts run on which machine, and what is missing for the others. Boots no guest.
 
+Also the description of a machine (``machine.description``): that of this one, and the reading of a file with one.
+
 Programs are always the host's, because a guest sees the host's root. A kernel's abilities are read from its module
 lists.
 """
 
-from collections.abc import Sequence
+import json
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
+from typing import Any
 
+from pydantic import ValidationError
+
+from fslab import untrusted_text
 from fslab.cell import MachineSpec
-from fslab.feasibility import _machines
+from fslab.errors import UsageError, nearest
+from fslab.feasibility import _machines, _programs
 from fslab.feasibility._programs import missing_programs, remedies_for
+from fslab.machine import facts
+from fslab.machine.description import DescribedKind, MachineDescription
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.machine.kinds import Machine, Need
+from fslab.machine.planned_machine import here
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
-from fslab.system import kernel, loop_devices, rights, tools
+from fslab.system import kernel, loop_devices, memory, paths, rights, tools
 from fslab.system.tools import Tool
 from fslab.workloads import REGISTRY as WORKLOADS
 
@@ -48,7 +61,6 @@ class MatrixEntry:
 
 
 def matrix() -> list[MatrixEntry]:
-    """Return an entry for every file system and every layout on every machine."""
     found = []
     for machine_name, machine in MACHINES:
         spec = MachineSpec(type=machine_name)
@@ -83,18 +95,13 @@ def _entry(
     ]
     if not machine.guest and (missing := rights.missing_for_mounts()):
         found.append((Lack.ROOT, Need(what=f"needs {missing}", remedy="run fslab with sudo")))
-    order = list(Lack)
-    first = min((lack for lack, _ in found), key=order.index, default=Lack.NOTHING)
+    found.sort(key=lambda each: [*Lack].index(each[0]))
+    first = found[0][0] if found else Lack.NOTHING
     return MatrixEntry(
-        kind=kind,
-        name=name,
-        machine=machine.name,
-        lack=first,
-        needs=tuple(
-            dict.fromkeys(need.what for _, need in sorted(found, key=lambda each: order.index(each[0])))
-        ),
+        kind=kind, name=name, machine=machine.name, lack=first,
+        needs=tuple(dict.fromkeys(need.what for _, need in found)),
         remedies=tuple(dict.fromkeys(need.remedy for lack, need in found if lack is first and need.remedy)),
-    )
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,14 +158,110 @@ def programs() -> list[Tool]:
 
 
 def everything() -> list[Capability]:
-    """Return what can be used here."""
-    found = [of_user(), of_loops()]
-    for name, filesystem in _real_filesystems():
-        found.append(
+    return [
+        of_user(),
+        of_loops(),
+        *(
             of_entry("file system", name, filesystem.summary, filesystem.tools, filesystem.mount_type)
-        )
-    for name, layout in LAYOUTS:
-        found.append(of_entry("layout", name, layout.summary, layout.tools))
-    for name, workload in WORKLOADS:
-        found.append(of_entry("workload", name, workload.summary, workload.tools))
+            for name, filesystem in _real_filesystems()
+        ),
+        *(of_entry("layout", name, layout.summary, layout.tools) for name, layout in LAYOUTS),
+        *(of_entry("workload", name, workload.summary, workload.tools) for name, workload in WORKLOADS),
+    ]
+
+
+KEY = "description"  # in the output of doctor
+_LIMIT_BYTES = 4 << 20
+
+
+def describe() -> MachineDescription:
+    """Return the description of this machine, as far as plans need it."""
+    found = facts.gather()
+    return MachineDescription(
+        memory_bytes=found["memory_bytes"],
+        distribution=found["distribution"],
+        root=here().missing_for_mounts() is None,
+        limits_memory=here().limits_memory(),
+        programs_missing=tuple(tool.program for tool in _programs.missing_programs(programs())),
+        images_free_bytes=_free(here().filesystem_of(paths.images())[1]),
+        memory_files_free_bytes=_free(memory.SHARED) if memory.SHARED.is_dir() else 0,
+        kinds={name: _kind(name) for name, _ in MACHINES},
+    )
+
+
+def described(path: Path) -> MachineDescription:
+    """Read a description, or what ``fslab doctor --json`` wrote. Raises UsageError with all that is wrong."""
+    try:
+        value = untrusted_text.json_of(untrusted_text.of_file(path, limit_bytes=_LIMIT_BYTES))
+    except OSError as error:
+        raise _wrong(path, f"cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise _wrong(path, f"is not JSON: {error}") from error
+    if isinstance(value, dict) and isinstance(value.get(KEY), dict):
+        value = value[KEY]
+    try:
+        found = MachineDescription.model_validate_json(json.dumps(value))
+    except ValidationError as error:
+        raise _wrong(path, "; ".join(map(_said, error.errors()))) from error
+    if mistakes := list(_unknown(found)):
+        raise _wrong(path, "; ".join(mistakes))
     return found
+
+
+def _wrong(path: Path, what: str) -> UsageError:
+    return UsageError(
+        what, where=str(path), hint="let that machine write it: fslab doctor --json > machine.json"
+    )
+
+
+def _said(error: Any) -> str:
+    """Return a mistake with its place: ``kinds.host.cpus: Input should be …``."""
+    place = ".".join(map(str, error["loc"]))
+    what = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        what = "is not a fact of a machine's description"
+    return f"{place}: {what}" if place else what
+
+
+def _unknown(found: MachineDescription) -> Iterator[str]:
+    """Yield the names that nothing of fslab has."""
+    known = {tool.program for tool in programs()}
+    yield from _strange("programs_missing", found.programs_missing, known)
+    yield from _strange("kinds", found.kinds, set(MACHINES.names()))
+    for name, kind in found.kinds.items():
+        yield from _strange(f"kinds.{name}.filesystems", kind.filesystems, _mount_types())
+        yield from _strange(f"kinds.{name}.modules", kind.modules, _modules())
+
+
+def _strange(place: str, names: Iterable[str], known: Collection[str]) -> Iterator[str]:
+    for name in names:
+        if name not in known:
+            yield f"{place}: no '{name}' ({nearest(name, sorted(known))})"
+
+
+def _kind(name: str) -> DescribedKind:
+    spec = MachineSpec(type=name)
+    kernel = here().kernel(spec)
+    missing = [need.what for need in here().missing(spec)]
+    if missing or kernel is None:
+        return DescribedKind(missing=tuple(missing or ["what its kernel has is unknown"]))
+    return DescribedKind(
+        kernel=kernel.release,
+        cpus=here().facts(spec)["cpus"],
+        emulated=here().emulated(spec) is not False,
+        filesystems=tuple(sorted(filter(kernel.has_filesystem, _mount_types()))),
+        modules=tuple(sorted(filter(kernel.has_module, _modules()))),
+    )
+
+
+def _mount_types() -> set[str]:
+    return {filesystem.mount_type for _, filesystem in FILESYSTEMS if filesystem.mounted}
+
+
+def _modules() -> set[str]:
+    return {module for _, layout in LAYOUTS for module in getattr(layout, "modules", ())}
+
+
+def _free(place: Path) -> int:
+    room = os.statvfs(place)
+    return room.f_bavail * room.f_frsize

@@ -14,7 +14,7 @@ from fslab.cell import Cell
 from fslab.errors import NoSpaceError
 from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY
 from fslab.machine.planned_machine import here
-from fslab.storage import Workspace, images
+from fslab.storage import images
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
 from fslab.storage.parsed_stack import parsed_stack
@@ -29,25 +29,21 @@ class _Need:
     images_bytes: int = 0
     trial_bytes: int = 0
 
-    @property
-    def size_bytes(self) -> int:
-        """The maximum at the same time."""
-        return self.images_bytes + self.trial_bytes
 
-
-def check_room(cells: Sequence[Cell], workspace: Workspace) -> None:
+def check_room(cells: Sequence[Cell], images_directory: Path) -> None:
     """Raise NoSpaceError if these cells together need more than is available."""
     in_memory = 0
-    for need in _needs(cells, workspace).values():
-        here().check_space(need.place, need.size_bytes)
+    for need in _needs(cells, images_directory).values():
+        most_bytes = need.images_bytes + need.trial_bytes
+        here().check_space(need.place, most_bytes)
         if here().in_memory(need.place):
-            in_memory += need.size_bytes
-    guests_bytes, ram_bytes = _memory_of_guests(cells), _ram_bytes(cells, workspace)
+            in_memory += most_bytes
+    guests_bytes, ram_bytes = _memory_of_guests(cells), _ram_bytes(cells, images_directory)
     if total := in_memory + guests_bytes + ram_bytes + _buffers_bytes(cells):
         here().check_memory(total)
     inside = [cell for cell in cells if REGISTRY.get(cell.stack.machine.type).guest]
     filed = [cell for cell in inside if REGISTRY.get(cell.stack.machine.type).memory_file]
-    if files_bytes := _ram_bytes(inside, workspace) + _memory_of_guests(filed):
+    if files_bytes := _ram_bytes(inside, images_directory) + _memory_of_guests(filed):
         here().check_memory_files(files_bytes)
 
 
@@ -68,7 +64,7 @@ def _buffers_bytes(cells: Sequence[Cell]) -> int:
     return largest
 
 
-def _needs(cells: Sequence[Cell], workspace: Workspace) -> dict[int, _Need]:
+def _needs(cells: Sequence[Cell], images_directory: Path) -> dict[int, _Need]:
     """Return the needs by device number (``st_dev``): places on one file system share its free space."""
     found: dict[int, _Need] = {}
 
@@ -76,7 +72,7 @@ def _needs(cells: Sequence[Cell], workspace: Workspace) -> dict[int, _Need]:
         number, existing = here().filesystem_of(Path(place).expanduser())
         return found.setdefault(number, _Need(place=existing))
 
-    for place, size_bytes in _space(cells, workspace).items():
+    for place, size_bytes in space_of(media_of(cells, images_directory)).items():
         if place != images.MEMORY:
             of(place).images_bytes += size_bytes
     for cell in cells:
@@ -87,12 +83,8 @@ def _needs(cells: Sequence[Cell], workspace: Workspace) -> dict[int, _Need]:
     return found
 
 
-def _space(cells: Sequence[Cell], workspace: Workspace) -> dict[str, int]:
-    return space_of(media_of(cells, workspace.images))
-
-
-def _ram_bytes(cells: Sequence[Cell], workspace: Workspace) -> int:
-    return _space(cells, workspace).get(images.MEMORY, 0)
+def _ram_bytes(cells: Sequence[Cell], images_directory: Path) -> int:
+    return space_of(media_of(cells, images_directory)).get(images.MEMORY, 0)
 
 
 def _memory_of_guests(cells: Sequence[Cell]) -> int:

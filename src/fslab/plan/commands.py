@@ -96,14 +96,8 @@ def _workload(
     scratch = tool_scratch(paths.runtime, cell.turn)
     driver, before_run = parsed_stack(cell.stack).filesystem, layout.before_run if layout else ()
     raw = Path(layout.device) if layout and driver and not driver.mounted else None
-    job = Job(
-        directory=directory,
-        scratch=scratch,
-        seed=seed,
-        cold=cell.cache is Cache.COLD,
-        device=raw,
-        turns=turns,
-    )
+    cold = cell.cache is Cache.COLD
+    job = Job(directory=directory, scratch=scratch, seed=seed, cold=cold, device=raw, turns=turns)
     workload = parsed(cell.workload)
     commands, shown = workload.commands(job), workload.runs_as().shown
     return (

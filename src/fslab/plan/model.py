@@ -13,8 +13,6 @@ from fslab.stopping_settings import StoppingRule
 
 
 class Stage(StrEnum):
-    """The purpose of a command, in the order of a trial."""
-
     BOOT = "boot"
     ATTACH = "attach"
     MKFS = "mkfs"

@@ -1,28 +1,36 @@
-"""Makes the plan of a study. Touches no device, starts no process, reads neither /sys nor the clock."""
+"""Makes the plan of a study. Touches no device, starts no process, reads neither /sys nor the clock.
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+Warns of what a scale costs: runs that will be too short or too small to represent the full study. These are forecasts;
+``validity`` judges the actual trials.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
-from fslab.cell import Cell, MachineSpec, StackSpec, by_workload
+from fslab.cell import Cell, MachineSpec, WorkloadSpec, by_workload, grouped
 from fslab.feasibility import media_of, space_of, why_not
+from fslab.machine.kinds import DEFAULT_MEMORY
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.machine.planned_machine import here
-from fslab.plan import slicing
 from fslab.plan.commands import Paths, commands_of
-from fslab.plan.expand import expand, order, tool_seed
+from fslab.plan.expand import OFF, Fit, Place, expand, order, tool_seed, why_whole
 from fslab.plan.model import Plan, PlannedMachine, PlannedTrial
-from fslab.plan.scale_warnings import scale_warnings
 from fslab.plan.shared_states import groups
+from fslab.scaling import Scaled
 from fslab.stopping_settings import StoppingRule
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.study.model import Study
-from fslab.workloads import DISK_BYTES_PER_S, parsed
+from fslab.units import first_of, format_size, parse_size
+from fslab.workloads import DISK_BYTES_PER_S, parsed, traits_of
 
 # Attach, mkfs, two mounts, cache drop, flush and detach: 0.3 s, measured on ext4, xfs and btrfs in memory, plus a
 # margin for slower media.
 OVERHEAD_S = 0.4
+_LIMIT = "the memory of the tool and of its page cache is limited to {} (guest_memory)"
 _NO_ROOM = "there is no room for the images of all stacks at once"
 IMAGE_BYTES_PER_S = 500e6
 PASSED_ZEROS_BYTES_PER_S = 15e9  # as commands to virtual disks; seen: ext4 of 3 to 16 TiB 12e9 to 20e9
@@ -34,8 +42,8 @@ def make_plan(
     *,
     images: Path,
     runtime: Path,
-    place: Callable[[Sequence[StackSpec]], Sequence[StackSpec]] | None = None,
-    fit: Callable[[tuple[Cell, ...]], tuple[Cell, ...]] | None = None,
+    place: Place | None = None,
+    fit: Fit | None = None,
     memory_bytes: int | None = None,
 ) -> Plan:
     """Return the plan of ``study`` for a campaign that keeps its images and mount points in these directories.
@@ -77,7 +85,7 @@ def make_plan(
         scaled=study.scaled,
         costs=scale_warnings(cells, study.scaled, memory_bytes, factor=study.scale),
         notices=notices(cells),
-        whole=_whole(cells) if study.slices != slicing.OFF else {},
+        whole=_whole(cells) if study.slices != OFF else {},
         shared=groups(cells),
     )
 
@@ -86,13 +94,8 @@ def without(
     made: Plan, impossible: Mapping[str, str], left_out: frozenset[str], refused: Sequence[str]
 ) -> Plan:
     """Return the plan without the trials of cells that are not possible, or that are left out."""
-    found = made.model_copy(
-        update={
-            "impossible": {**made.impossible, **impossible},
-            "left_out": left_out,
-            "refused": tuple(refused),
-        }
-    )
+    known = {"impossible": {**made.impossible, **impossible}, "left_out": left_out, "refused": tuple(refused)}
+    found = made.model_copy(update=known)
     ids = {cell.id for cell in found.measured}
     expected_s, most_s = _times(found.measured, found.stopping, sum(found.space.values()))
     return found.model_copy(
@@ -107,20 +110,20 @@ def without(
 
 def _devices(media: Iterable[tuple[MediumPlan, int]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the devices in use, and of these the ones whose content will be lost."""
-    lost = [(planned, planned.wipes[:disks]) for planned, disks in media]
-    used = (
-        device
-        for planned, own in lost
-        if planned.size_bytes or planned.wipes
-        for device in own or (planned.device,)
-    )
-    return tuple(dict.fromkeys(used)), tuple(dict.fromkeys(device for _, own in lost for device in own))
+    used: dict[str, None] = {}
+    lost: dict[str, None] = {}
+    for planned, disks in media:
+        wiped = planned.wipes[:disks]
+        lost |= dict.fromkeys(wiped)
+        if planned.size_bytes or planned.wipes:
+            used |= dict.fromkeys(wiped or (planned.device,))
+    return tuple(used), tuple(lost)
 
 
 def _whole(cells: Sequence[Cell]) -> dict[str, str]:
     """Return why workloads of several stacks are not measured in slices, by their names."""
     groups = [each for each in by_workload(cells) if len(each) > 1 and each[0].slice_s is None]
-    return {each[0].workload.name: slicing.why_whole(each) or _NO_ROOM for each in groups}
+    return {each[0].workload.name: why_whole(each) or _NO_ROOM for each in groups}
 
 
 def notices(cells: Iterable[Cell]) -> tuple[str, ...]:
@@ -130,7 +133,7 @@ def notices(cells: Iterable[Cell]) -> tuple[str, ...]:
         each
         for cell in cells
         for each in (
-            *_limits(cell.stack.machine),
+            *([_LIMIT.format(cell.stack.machine.memory)] if cell.stack.machine.limits_tool else []),
             *parsed_stack(cell.stack).notices(),
             *(f"{cell.workload.name}: {each}" for each in parsed(cell.workload).notices()),
         )
@@ -138,19 +141,14 @@ def notices(cells: Iterable[Cell]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(told))
 
 
-def _limits(spec: MachineSpec) -> Iterator[str]:
-    if spec.limits_tool:
-        yield f"the memory of the tool and of its page cache is limited to {spec.memory} (guest_memory)"
-
-
 def _machines(cells: Sequence[Cell]) -> tuple[PlannedMachine, ...]:
-    stacks: dict[MachineSpec, dict[str, None]] = {}
-    for cell in cells:
-        stacks.setdefault(cell.stack.machine, {})[cell.stack.name] = None
+    stacks = grouped((cell.stack for cell in cells), lambda stack: stack.machine)
     return tuple(
-        PlannedMachine(type=spec.type, stacks=tuple(names), emulated=here().emulated(spec))
-        for spec, names in stacks.items()
-    )
+        PlannedMachine(
+            type=spec.type, stacks=tuple(dict.fromkeys(stack.name for stack in own)), emulated=here().emulated(spec)
+        )
+        for spec, own in stacks.items()
+    )  # fmt: skip
 
 
 def trial_s(cell: Cell) -> float:
@@ -183,3 +181,90 @@ def _times(cells: Sequence[Cell], stopping: StoppingRule, image_bytes: int) -> t
     block_s, once_s = sum(map(trial_s, cells)), boots_s + image_bytes / IMAGE_BYTES_PER_S
     most_s = None if stopping.precision is None else stopping.most * block_s + once_s
     return stopping.trials * block_s + once_s, most_s
+
+
+SHORT_S = 1.0
+BRIEF_S = 30.0
+_NAMES = 4
+
+
+def scale_warnings(
+    cells: Sequence[Cell], scaled: Sequence[Scaled], memory_bytes: int | None, *, factor: float
+) -> tuple[str, ...]:
+    """Return one sentence for each kind of loss; none if nothing was scaled. ``memory_bytes``: None if unknown.
+    ``factor``: the study's scale."""
+    workloads = list({cell.workload.name: cell.workload for cell in cells}.values())
+    unscaled = tuple(_unscaled(workloads, scaled)) if factor != 1 else ()
+    if not scaled:
+        return unscaled
+    lost = (_too_short(workloads), _in_memory(cells, memory_bytes), _small_volumes(cells), _floors(scaled))
+    return (*unscaled, *chain.from_iterable(lost))
+
+
+def _unscaled(workloads: Iterable[WorkloadSpec], scaled: Sequence[Scaled]) -> Iterator[str]:
+    entries = {each.entry for each in scaled}
+    left: dict[str, None] = {}
+    for spec in workloads:
+        name = spec.name.partition("[")[0]
+        if f"workloads.{name}" not in entries:
+            left[name] = None
+        else:
+            left |= dict.fromkeys(f"{name} {what}" for what in parsed(spec).unscaled())
+    if left:
+        yield f"not scaled, as fslab knows no amount of work in it: {first_of(list(left), _NAMES)}"
+
+
+def _too_short(workloads: Iterable[WorkloadSpec]) -> Iterator[str]:
+    expected = {spec.name: parsed(spec).expected_s() for spec in workloads}
+    short = [name for name, seconds in expected.items() if seconds < SHORT_S]
+    brief = [name for name, seconds in expected.items() if SHORT_S <= seconds < BRIEF_S]
+    if short:
+        yield f"shorter than {SHORT_S:g} s, so that start and end of the run matter: {first_of(short, _NAMES)}"
+    if brief:
+        yield (
+            f"shorter than {BRIEF_S:g} s, so that commits and writeback occur in some trials only: "
+            f"{first_of(brief, _NAMES)}"
+        )
+
+
+def _in_memory(cells: Sequence[Cell], memory_bytes: int | None) -> Iterator[str]:
+    """Warn of buffered work on files smaller than memory. Direct I/O is not affected: it bypasses the page cache."""
+    small: dict[str, int] = {}
+    for cell in cells:
+        memory = _memory(cell, memory_bytes)
+        if memory is not None and not traits_of(cell.workload).direct and _files_bytes(cell) < memory:
+            small[cell.workload.name] = memory
+    if small:
+        yield (
+            f"files smaller than memory ({', '.join(sorted({format_size(each) for each in small.values()}))}), so that "
+            f"the page cache serves repeated reads and absorbs unflushed writes: {first_of(list(small), _NAMES)}"
+        )
+
+
+def _small_volumes(cells: Sequence[Cell]) -> Iterator[str]:
+    found = {}
+    for cell in cells:
+        fair = FILESYSTEMS.get(cell.stack.filesystem).fair_size_bytes if cell.stack.filesystem else None
+        size = cell.stack.medium.options.get("size")
+        image = MEDIA.get(cell.stack.medium.type).image
+        if image and fair is not None and size is not None and parse_size(str(size)) < fair:
+            found[cell.stack.filesystem] = fair
+    for name, fair in found.items():
+        yield f"volumes smaller than {format_size(fair)}, on which {name} is slower than on larger ones"
+
+
+def _floors(scaled: Sequence[Scaled]) -> Iterator[str]:
+    stayed = [f"{each.entry or 'guest'} {each.key} {each.used}" for each in scaled if each.floor]
+    if stayed:
+        yield f"minimum size reached: {first_of(list(dict.fromkeys(stayed)), _NAMES)}"
+
+
+def _memory(cell: Cell, memory_bytes: int | None) -> int | None:
+    if cell.stack.machine == MachineSpec():
+        return memory_bytes
+    return parse_size(cell.stack.machine.memory or DEFAULT_MEMORY)
+
+
+def _files_bytes(cell: Cell) -> int:
+    """Return the size of the files that the workload uses at a time."""
+    return traits_of(cell.workload).working_set_bytes or parsed(cell.workload).space_bytes()

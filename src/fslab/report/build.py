@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from fslab.analysis import labels
 from fslab.analysis.noise_pools import CampaignNoise
-from fslab.analysis.same_stacks import SameStack, same_stacks
-from fslab.analysis.table_rows import Mark, Rank, answers_of_row, named
+from fslab.analysis.table_rows import Mark, Rank, SameStack, answers_of_row, named, same_stacks
 from fslab.analysis.usable_trials import (
     has_warnings,
     is_failed,

@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fslab.analysis.campaign_comparison_model import (
+from fslab.analysis.campaign_comparison_lines import (
     CampaignComparison,
     ComparisonLine,
     RatioMean,

@@ -5,17 +5,16 @@ from collections.abc import Collection, Iterator
 from rich.console import Console
 from rich.text import Text
 
-from fslab.claims.agreement import Agreement
 from fslab.claims.claim_words import (
     SIGN,
     VERDICT_NAMES,
     claim_verdict_words,
     has_printed,
     level_words,
+    scoped_words,
     summaries,
 )
-from fslab.claims.finding_words import scoped_words
-from fslab.claims.model import ClaimAnswer, EvaluatedClaim, Verdicts
+from fslab.claims.model import Agreement, ClaimAnswer, EvaluatedClaim, Verdicts
 from fslab.report.terminal_width import wrapped
 
 WIDEST = 100

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from fslab.analysis.standings import Standing, StandingCertainty, standing
-from fslab.answers.verdict_words import alike_margin, counted_words, needs_text
+from fslab.answers.model import alike_margin, counted_words, needs_text
 from fslab.cell import Frozen
 from fslab.claims.claim_words import summary
 from fslab.claims.model import EvaluatedClaim

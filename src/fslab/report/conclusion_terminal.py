@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fslab.analysis.standings import Standing, StandingCertainty
-from fslab.answers.verdict_words import difference_words, needs_text
+from fslab.answers.model import difference_words, needs_text
 from fslab.report.conclusion import Conclusion
 from fslab.report.foremost_warnings import ConclusionWarning
 from fslab.report.model import Report

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fslab.analysis.history_model import History
+from fslab.analysis.history import History
 from fslab.units import metric_text
 
 

@@ -6,9 +6,9 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fslab.analysis.fleet_model import FactSplit, Fleet, FleetRow, FleetVerdict
-from fslab.answers.model import Interval
+from fslab.analysis.fleet import FactSplit, Fleet, FleetRow, FleetVerdict
 from fslab.report.terminal_width import wrapped
+from fslab.stats import Interval
 from fslab.units import Direction, counted, listed, metric_text, ratio_text
 
 NAMED = 6  # machines named in the first line; if there are more, only their number

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from math import expm1, log
 from statistics import median
 
-from fslab.answers.model import INDEPENDENCE_LEAST
-from fslab.answers.verdict_words import percent
+from fslab.answers.model import INDEPENDENCE_LEAST, percent
 from fslab.cell import Frozen
 from fslab.report.crash_safety import unsafe_leaders
 from fslab.report.model import Note, Report

@@ -6,7 +6,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fslab.analysis.history_model import History, HistoryPoint, HistorySeries, LevelChange
+from fslab.analysis.history import History, HistoryPoint, HistorySeries, LevelChange
 from fslab.report.terminal_width import wrapped
 from fslab.units import Direction, counted, format_value, metric_text
 

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from fslab.analysis.standings import ComparedRow
 from fslab.analysis.table_rows import Mark, Rank
-from fslab.answers.model import Interval
 from fslab.cell import Frozen
+from fslab.stats import Interval
 from fslab.store.campaign import CampaignStatus
 
 

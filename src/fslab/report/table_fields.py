@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from fslab.analysis.table_rows import Mark
-from fslab.answers.verdict_words import percent
+from fslab.answers.model import percent
 from fslab.report.model import Row, Summary
 from fslab.units import Direction, Unit, counted, format_value, metric_text
 

@@ -1,7 +1,6 @@
 """Estimates how much trials resemble the ones before, and how much wider intervals must be for that.
 
-Rows are samples, columns are blocks in order. Pure functions; they must not know what the numbers mean. Imports numpy:
-import this module only where something is compared.
+Rows are samples, columns are blocks in order. Imports numpy: import this module only where something is compared.
 """
 
 from collections import defaultdict
@@ -10,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fslab.stats.estimate_model import INDEPENDENCE_LEAST
-from fslab.stats.noise_prior import CommonCorrelation
+from fslab.stats.estimate_model import INDEPENDENCE_LEAST, CommonCorrelation
 
 Floats = NDArray[np.float64]
 

@@ -1,16 +1,12 @@
-"""Determines whether a comparison is settled, and about how many more trials it needs.
-
-Pure functions; they must not know what the numbers mean, nor run anything.
-"""
+"""Determines whether a comparison is settled, and about how many more trials it needs."""
 
 from enum import StrEnum
 from math import log, log1p, sqrt
-from typing import assert_never
 
 from fslab.stats import Reason
+from fslab.stats.distributions import two_sided_quantile
 from fslab.stats.estimate_model import INDEPENDENCE_LEAST, RatioEstimate
 from fslab.stats.interim_looks import Looks
-from fslab.stats.student import two_sided_quantile
 
 _MOST = 1_000_000
 _VAGUE = 8  # a forecast from n blocks can be 1 + _VAGUE / n times too large
@@ -114,24 +110,13 @@ def _wanted_half_width(estimate: RatioEstimate, precision: float, goal: Goal) ->
     if estimate.ratio is None:  # counts are never shown to be alike
         return abs(estimate.more or 0.0)
     limit, distance = log1p(precision), abs(log(estimate.ratio))
-    match goal:
-        case Goal.PRECISE:
-            return limit
-        case Goal.DECIDED:
-            return max(distance, limit - distance)
-        case _:
-            assert_never(goal)
+    return limit if goal is Goal.PRECISE else max(distance, limit - distance)
 
 
 def _reached(estimate: RatioEstimate, holds: bool, goal: Goal, precision: float) -> bool:
-    match Goal.DECIDED if estimate.more is not None else goal:
-        case Goal.DECIDED:
-            sure = holds and not estimate.rests_on_independence
-            return sure or is_equivalent(estimate, precision)
-        case Goal.PRECISE:
-            return is_precise(estimate, precision=precision)
-        case _:
-            assert_never(goal)
+    if goal is Goal.PRECISE and estimate.more is None:
+        return is_precise(estimate, precision=precision)
+    return (holds and not estimate.rests_on_independence) or is_equivalent(estimate, precision)
 
 
 def is_equivalent(estimate: RatioEstimate, precision: float) -> bool:

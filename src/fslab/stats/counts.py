@@ -1,26 +1,22 @@
-"""Compares counts of events, or their amounts, by their difference: some can be 0, and a ratio to 0 does not exist.
+"""Compares counts of events, or their amounts, by their difference: some can be 0, and a ratio to 0 does not exist."""
 
-Pure functions; they must not know what is counted, nor which direction is better.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import hypot, sqrt
 
-from fslab.stats import Reason
+from fslab.stats import Interval, Reason
+from fslab.stats.distributions import mean_and_error, two_sided_quantile, two_sided_tail
 from fslab.stats.estimate_model import (
     CORRELATED,
     PAIRS_LEAST,
     ComparisonMethod,
+    Correlations,
     RatioEstimate,
     invalid_samples,
     is_correlation_known,
     no_ratio,
 )
-from fslab.stats.interval_model import Interval
-from fslab.stats.noise_prior import Correlations
 from fslab.stats.paired_differences import in_order
-from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail
-from fslab.stats.unpaired_differences import widening_of_two
+from fslab.stats.unpaired_differences import widening_of, widening_of_two
 
 
 def compare_counts(
@@ -57,7 +53,7 @@ def compare_counts(
         return no_ratio(len(a), len(b), Reason.NO_EVENTS, PAIRS_LEAST, coverage)
     (mean_a, error_a), (mean_b, error_b) = (mean_and_error([*each.values()]) for each in (a, b))
     differences = [a[block] - b[block] for block in a] if paired else []
-    factor = _widening(differences) if paired else widening_of_two(in_order(a), in_order(b), common)
+    factor = widening_of((*differences,)) if paired else widening_of_two(in_order(a), in_order(b), common)
     known = is_correlation_known(size, *((None,) if paired else common))
     spread = mean_and_error(differences)[1] if paired else hypot(error_a, error_b)
     difference = mean_a - mean_b
@@ -75,14 +71,6 @@ def compare_counts(
         more_interval=Interval(low=difference - half, high=difference + half, coverage=coverage),
         correlation_known=known, p_if_correlated=None if known else p_if_correlated,
     )  # fmt: skip
-
-
-def _widening(differences: Sequence[float]) -> float:
-    import numpy as np  # takes long to load, and most commands compare nothing
-
-    from fslab.stats.autocorrelation import widening
-
-    return float(widening(np.array([differences]))[0])
 
 
 def share_limit(trials: int, *, coverage: float = 0.95) -> float:

@@ -1,8 +1,8 @@
 """Estimates the centre of differences by block, with its interval and the corresponding test.
 
 Rows are samples, columns are blocks in order. A comparison passes one row; the simulation in docs/simulations.md passes
-thousands. Both run this code. Pure functions; they must not know what the numbers mean. Import this module only where
-something is compared, because numpy and scipy take longer to load than most commands take to run.
+thousands. Both run this code. Import this module only where something is compared, because numpy and scipy take longer
+to load than most commands take to run.
 
 The centre is the mean (of logarithms: the geometric mean of the quotients). If the differences are symmetric about it,
 signed ranks estimate it more precisely. If they are not, signed ranks estimate another quantity.
@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from fslab.stats.autocorrelation import widening
+from fslab.stats.distributions import lower_tails, signed_rank_cut, two_sided_quantile
+from fslab.stats.estimate_model import NoisePrior
 from fslab.stats.moderated_variance import moderated
-from fslab.stats.noise_prior import NoisePrior
-from fslab.stats.signed_rank import lower_tails, signed_rank_cut
-from fslab.stats.student import two_sided_quantile
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -1,22 +1,19 @@
 """Repeated looks at a comparison (interim analyses), with an error rate as low as that of a single look.
 
-Computes after how many blocks to look, how wide the interval of each look must be, and the p-value over all looks. Pure
-functions; they must not know what is measured, nor decide what to run next.
+Computes after how many blocks to look, how wide the interval of each look must be, and the p-value over all looks.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import exp, log, pi, sqrt
 from typing import TYPE_CHECKING
 
-from fslab.stats.counts import compare_counts
 from fslab.stats.estimate_model import INDEPENDENCE_LEAST, RatioEstimate
-from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.paired_differences import compare_blocks
 
 if TYPE_CHECKING:
@@ -86,7 +83,8 @@ class Looks:
         of α that are computed, it is interpolated on logarithms. Below the smallest, it is proportional.
         """
         number = self._number(blocks)
-        levels = [(self._level(alpha, number), alpha) for alpha in self._grid()]
+        grid = sorted({*_GRID, 1 - self.coverage}, reverse=True)
+        levels = [(self._level(alpha, number), alpha) for alpha in grid]
         if p_value >= levels[0][0]:
             return 1.0
         for (above, high), (below, low) in pairwise(levels):
@@ -95,9 +93,6 @@ class Looks:
                 return low * exp(share * log(high / low))
         below, low = levels[-1]
         return low * p_value / below
-
-    def _grid(self) -> tuple[float, ...]:
-        return tuple(sorted({*_GRID, 1 - self.coverage}, reverse=True))
 
     def _number(self, blocks: int) -> int:
         number = 0
@@ -111,33 +106,18 @@ class Looks:
 
 
 def compare_at_look(
-    a: Mapping[int, float],
-    b: Mapping[int, float],
-    *,
-    looks: Looks,
-    blocks: int | None = None,
-    prior: NoisePrior | None = None,
-    among: int = 1,
-    counts: bool = False,
-    amounts: bool = False,
-) -> RatioEstimate:
-    """Return :func:`compare_blocks` at a look, with ``prior`` and ``among``.
+    a: Mapping[int, float], b: Mapping[int, float], *, looks: Looks, blocks: int | None = None,
+    compare: Callable[..., RatioEstimate] = compare_blocks,
+) -> RatioEstimate:  # fmt: skip
+    """Return :func:`compare_blocks`, or what another function says of values by block, at a look.
 
-    ``coverage`` and ``p_value`` of the result are over all looks.
-
-    ``counts``: instead, :func:`compare_counts`, with ``amounts``.
-    ``blocks``: the number of blocks that were finished at the look, including those in which a trial failed. By default
-    it is the last block that both have (blocks count from 0). This is also right for a comparison that got no more
-    trials after it was settled.
+    ``coverage`` and ``p_value`` of the result are over all looks. ``blocks``: the number of blocks that were finished
+    at the look, including those in which a trial failed. By default it is the last block that both have (blocks count
+    from 0). This is also right for a comparison that got no more trials after it was settled.
     """
     if blocks is None:
         blocks = 1 + max(a.keys() & b.keys(), default=max(len(a), len(b)) - 1)
-    level = looks.coverage_at(blocks)
-    found = (
-        compare_counts(a, b, coverage=level, amounts=amounts)
-        if counts
-        else compare_blocks(a, b, coverage=level, prior=prior, among=among)
-    )
+    found = compare(a, b, coverage=looks.coverage_at(blocks))
     p_value, correlated = (
         None if each is None else looks.overall(each, blocks)
         for each in (found.p_value, found.p_if_correlated)

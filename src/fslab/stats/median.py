@@ -1,15 +1,11 @@
-"""The median and the spread of one sample, and a distribution-free confidence interval of the median.
-
-Pure functions; they must not know what the numbers mean.
-"""
+"""The median and the spread of one sample, and a distribution-free confidence interval of the median."""
 
 import statistics
 from collections.abc import Sequence
 from math import ceil, comb, isfinite, log2
 
-from fslab.stats import Reason
+from fslab.stats import Interval, Reason
 from fslab.stats.estimate_model import ComparisonMethod, RatioEstimate, no_ratio
-from fslab.stats.interval_model import Interval
 
 
 def median(values: Sequence[float]) -> float | None:

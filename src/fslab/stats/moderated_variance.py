@@ -10,8 +10,7 @@ similar than the number of cells can show (``_LIMIT_ERROR``), and their common v
 estimates of the source fit variances that are inverse-chi-squared; with two sizes of noise among few cells, they show
 false differences in 6–8 % instead of 5 %.
 
-Pure functions. They must not know what the numbers mean. Imports numpy and scipy: import this module only where
-something is compared.
+Imports numpy and scipy: import this module only where something is compared.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,8 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtri, digamma, fdtr, fdtrc, polygamma
 
 from fslab.stats.autocorrelation import CORRELATED_LEAST, common
-from fslab.stats.estimate_model import PAIRS_LEAST
-from fslab.stats.noise_prior import NoisePrior
+from fslab.stats.estimate_model import PAIRS_LEAST, NoisePrior
 
 Floats = NDArray[np.float64]
 

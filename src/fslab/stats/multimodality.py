@@ -1,6 +1,6 @@
 """Tests whether a sample has more than one mode, for example because trials met one of two states of a machine.
 
-Pure functions; they must not know what the numbers mean. scipy has no dip test.
+scipy has no dip test.
 """
 
 import statistics
@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, isfinite, sqrt
 from typing import NamedTuple
-
-from fslab.stats import Reason
 
 LEAST = 8
 _LEVELS = (0.1, 0.05, 0.01, 0.001)
@@ -43,35 +41,22 @@ class Dip:
     ``levels``: the medians below and above the widest gap. They are the two levels, if there are two.
     """
 
-    n: int
-    statistic: float | None = None
-    p_value: float | None = None
-    levels: tuple[float, float] | None = None
-    reason: Reason | None = None
+    p_value: float
+    levels: tuple[float, float]
 
 
-def dip(values: Sequence[float]) -> Dip:
+def dip(values: Sequence[float]) -> Dip | None:
     """Apply Hartigans' dip test: how far the sample's distribution is from the nearest one with a single mode.
 
-    The p-value is for uniform samples, which have the largest dip of all single-mode shapes. At least 8 *different*
-    values are required, because a metric with coarse steps has a dip at every step. A mode that has less than three
+    The p-value is for uniform samples, which have the largest dip of all single-mode shapes. None with fewer than 8
+    *different* values, because a metric with coarse steps has a dip at every step. A mode that has less than three
     tenths of 10 values, or a quarter of 20, is not detected at 5 %.
     Source: Hartigan & Hartigan, Ann. Statist. 13 (1985) 70.
     """
-    if not values:
-        return Dip(n=0, reason=Reason.NO_SAMPLES)
-    if not all(isfinite(value) for value in values):
-        return Dip(n=len(values), reason=Reason.NOT_FINITE)
-    if len(set(values)) < LEAST:
-        return Dip(n=len(values), reason=Reason.TOO_FEW_SAMPLES)
+    if len(set(values)) < LEAST or not all(map(isfinite, values)):
+        return None
     ordered = sorted(values)
-    statistic = dip_statistic(ordered)
-    return Dip(
-        n=len(values),
-        statistic=statistic,
-        p_value=_bound(statistic, len(values)),
-        levels=_beside_widest_gap(ordered),
-    )
+    return Dip(p_value=_bound(dip_statistic(ordered), len(values)), levels=_beside_widest_gap(ordered))
 
 
 def dip_statistic(ordered: Sequence[float]) -> float:
@@ -161,18 +146,15 @@ def _farthest(corners: Sequence[_Corner], below: _Hull, above: _Hull) -> tuple[f
 
 
 def _bound(statistic: float, size: int) -> float:
-    """Return the smallest tabulated level whose critical value is reached; 1 if none is reached."""
-    reached = [
-        level for level, critical in zip(_LEVELS, _critical(size), strict=True) if statistic >= critical
-    ]
-    return min(reached, default=1.0)
+    """Return the smallest tabulated level whose critical value is reached; 1 if none is reached.
 
-
-def _critical(size: int) -> list[float]:
-    """Return critical values of the dip, interpolated in √n times the dip, which hardly changes with n."""
+    Critical values are interpolated in √n times the dip, which hardly changes with n.
+    """
     from numpy import interp
 
-    return [float(interp(size, [*_TABLE], each)) / sqrt(size) for each in zip(*_TABLE.values(), strict=True)]
+    columns = zip(_LEVELS, zip(*_TABLE.values(), strict=True), strict=True)
+    critical = {level: float(interp(size, [*_TABLE], column)) / sqrt(size) for level, column in columns}
+    return min((level for level, least in critical.items() if statistic >= least), default=1.0)
 
 
 def _beside_widest_gap(ordered: Sequence[float]) -> tuple[float, float]:

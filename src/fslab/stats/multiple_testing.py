@@ -1,7 +1,4 @@
-"""Corrects p-values for the number of tests: Holm's and Benjamini and Hochberg's adjustments. Pure functions.
-
-scipy has only the latter.
-"""
+"""Corrects p-values for the number of tests: Holm's and Benjamini and Hochberg's adjustments. scipy has the latter."""
 
 from collections.abc import Hashable, Sequence
 from functools import cache

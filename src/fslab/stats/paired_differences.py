@@ -1,26 +1,26 @@
 """Estimates the ratio of two samples that are paired by block, without the effect of drift.
 
-Trials of one block run close together in time, so that changes from block to block cancel in their quotient. Pure
-functions; they must not know what the numbers mean, nor which direction is better.
+Trials of one block run close together in time, so that changes from block to block cancel in their quotient.
 """
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from itertools import count
 from math import exp, log
 
+from fslab.stats import of_logarithms
+from fslab.stats.distributions import signed_rank_cut
 from fslab.stats.estimate_model import (
     CORRELATED,
     PAIRS_LEAST,
     ComparisonMethod,
+    NoisePrior,
     RatioEstimate,
     invalid_samples,
     is_correlation_known,
     mostly_equal,
     no_ratio,
 )
-from fslab.stats.interval_model import of_logarithms
-from fslab.stats.noise_prior import NoisePrior
-from fslab.stats.signed_rank import signed_rank_cut
 from fslab.stats.unpaired_differences import compare_ratio
 
 # If fewer Walsh averages are cut off at each end, the exact interval is wider than necessary. Simulated at 98.65 % with
@@ -63,17 +63,18 @@ def compare_blocks(
     # At the level of the family: the smallest p-value of the ranks of 10 differences, 0.002, is too large for a family
     # of 28, and no difference could hold, however large.
     ranks = takes_ranks(len(differences), 1 - (1 - coverage) / among)
-    if ranks or (tied and signed_rank_cut(len(differences), coverage) > 0):
-        return _located(differences, coverage, ranks=True, prior=prior)
-    if len(differences) >= PAIRS_LEAST and not tied:
-        return _located(differences, coverage, ranks=False, prior=prior)
+    ranks = ranks or (tied and signed_rank_cut(len(differences), coverage) > 0)
+    if ranks or (len(differences) >= PAIRS_LEAST and not tied):
+        return _located(differences, coverage, ranks=ranks, prior=prior)
     # What slows whole blocks does not cancel here: the values themselves show how much trials resemble the ones before.
     unpaired = compare_ratio(
         in_order(a), in_order(b), coverage=coverage, among=among,
         common=(None, None) if prior is None else prior.alone,
     )  # fmt: skip
-    needed = _signed_rank_needs(coverage) if tied else PAIRS_LEAST
-    return dataclasses.replace(unpaired, needed=min(needed, unpaired.needed) if tied else needed)
+    needed = PAIRS_LEAST
+    if tied:
+        needed = min(unpaired.needed, next(n for n in count(1) if signed_rank_cut(n, coverage) > 0))
+    return dataclasses.replace(unpaired, needed=needed)
 
 
 def in_order(values: Mapping[int, float]) -> list[float]:
@@ -81,13 +82,13 @@ def in_order(values: Mapping[int, float]) -> list[float]:
     return [values[block] for block in sorted(values)]
 
 
-def takes_ranks(count: int, coverage: float) -> bool:
-    """Return whether ``count`` blocks are enough for a signed-rank interval that is not wider than necessary."""
-    return signed_rank_cut(count, coverage) >= CUT_LEAST
+def takes_ranks(blocks: int, coverage: float) -> bool:
+    """Return whether so many blocks are enough for a signed-rank interval that is not wider than necessary."""
+    return signed_rank_cut(blocks, coverage) >= CUT_LEAST
 
 
 def _located(
-    differences: Sequence[float], coverage: float, *, ranks: bool, prior: NoisePrior | None = None
+    differences: Sequence[float], coverage: float, *, ranks: bool, prior: NoisePrior | None
 ) -> RatioEstimate:
     import numpy as np  # takes 0.3 s with scipy; most commands do not need it
 
@@ -111,10 +112,3 @@ def _located(
         widening=float(found.widening[0]), borrowed=borrowed, p_if_correlated=p_if_correlated,
         correlation_known=known,
     )  # fmt: skip
-
-
-def _signed_rank_needs(coverage: float) -> int:
-    size = 1
-    while signed_rank_cut(size, coverage) == 0:
-        size += 1
-    return size

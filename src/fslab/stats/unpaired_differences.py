@@ -1,30 +1,30 @@
 """Estimates the ratio of two independent samples: Hodges–Lehmann, with the exact interval of the rank-sum test.
 
-Pure functions; they must not know what the numbers mean, nor which direction is better. scipy has the Mann–Whitney
-test, but not its critical values and not the interval.
+scipy has the Mann–Whitney test, but not its critical values and not the interval.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import count
 from math import comb, exp, hypot, isfinite, log
 from statistics import median
 from typing import NamedTuple
 
-from fslab.stats import Reason
+from fslab.stats import Interval, Reason, of_logarithms
+from fslab.stats.distributions import mean_and_error, two_sided_quantile, two_sided_tail
 from fslab.stats.estimate_model import (
     CORRELATED,
     PAIRS_LEAST,
+    CommonCorrelation,
     ComparisonMethod,
+    Correlations,
     RatioEstimate,
     invalid_samples,
     is_correlation_known,
     mostly_equal,
     no_ratio,
 )
-from fslab.stats.interval_model import Interval, of_logarithms
-from fslab.stats.noise_prior import CommonCorrelation, Correlations
-from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail
 
 # Simulated with 6 to 40 trials of 12 lines that do not differ, noise of 2 : 1 to 10 : 1: ranks alone show a difference
 # in up to 18 % of families, with this limit in up to 5.9, with one of 3 in up to 8.5. With spikes, ranks are the better
@@ -76,7 +76,7 @@ def choose_method(size_a: int, size_b: int, *, coarse: bool, coverage: float, am
 def widening_of_two(a: Sequence[float], b: Sequence[float], common: Correlations) -> float:
     """Return how much wider the interval of the difference of two independent means must be, because neighbours in each
     series are correlated: at least 1."""
-    factors = [_widening((*own,), of) for own, of in zip((a, b), common, strict=True)]
+    factors = [widening_of((*own,), of) for own, of in zip((a, b), common, strict=True)]
     errors = [mean_and_error([*each])[1] for each in (a, b)]
     plain = hypot(*errors)
     if not isfinite(plain) or plain == 0:
@@ -85,7 +85,7 @@ def widening_of_two(a: Sequence[float], b: Sequence[float], common: Correlations
 
 
 @lru_cache(maxsize=1024)
-def _widening(values: tuple[float, ...], common: CommonCorrelation | None) -> float:
+def widening_of(values: tuple[float, ...], common: CommonCorrelation | None = None) -> float:
     """Call :func:`fslab.stats.autocorrelation.widening` for one series. It is asked for at several coverages."""
     import numpy as np  # takes long to load, and most commands compare nothing
 
@@ -171,10 +171,7 @@ def pairs_needed(coverage: float) -> int:
     """Return the smallest equal size of two samples that can give ``coverage`` (4 for 95 %, 5 for 99 %)."""
     if not 0 < coverage < 1:
         raise ValueError(f"coverage is a probability between 0 and 1, not {coverage}")
-    size = 1
-    while 1 - 2 / comb(2 * size, size) < coverage:
-        size += 1
-    return size
+    return next(size for size in count(1) if 1 - 2 / comb(2 * size, size) >= coverage)
 
 
 @lru_cache(maxsize=256)
@@ -195,8 +192,8 @@ def _counts(size_a: int, size_b: int) -> tuple[int, ...]:
 def _cut(size_a: int, size_b: int, coverage: float) -> int:
     """Return the largest rank c with 1 − 2·P(U < c) ≥ coverage; 0 if there is none."""
     total, below, cut = comb(size_a + size_b, size_a), 0, 0
-    for count in _counts(size_a, size_b)[: (size_a * size_b + 1) // 2]:
-        below += count
+    for ways in _counts(size_a, size_b)[: (size_a * size_b + 1) // 2]:
+        below += ways
         if 1 - 2 * below / total < coverage:
             break
         cut += 1

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fslab.registry import Registry, decorator_of
-from fslab.stats.change_points import change_points
 from fslab.stats.multimodality import dip
-from fslab.stats.trial_order_tests import autocorrelation, trend
+from fslab.stats.time_series import autocorrelation, change_points, trend
 from fslab.trial_record import Severity, ValidityWarning
 from fslab.units import Direction
 from fslab.validity import Issue, Rule
@@ -32,7 +31,6 @@ class Series:
     values: Mapping[int, float]
 
     def in_order(self) -> list[float]:
-        """Return the values by block."""
         return [self.values[block] for block in sorted(self.values)]
 
 
@@ -51,7 +49,6 @@ class CampaignRule(Rule):
     """
 
     def findings(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:
-        """Yield the warnings for these values."""
         for series, issue in self._find(campaign):
             yield CampaignFinding(warning=self.warning(issue), series=series)
 
@@ -79,7 +76,7 @@ def autocorrelated(campaign: tuple[Series, ...]) -> Iterator[tuple[Series, Issue
     for series in campaign:
         values = series.in_order()
         found = autocorrelation(values)
-        if found.p_value is None or found.lag1 is None or found.p_value > _LEVEL:
+        if found is None or found.p_value > _LEVEL:
             continue
         middle = statistics.median(values)
         if middle <= 0 or (max(values) - min(values)) / middle < _SPREAD:
@@ -87,7 +84,7 @@ def autocorrelated(campaign: tuple[Series, ...]) -> Iterator[tuple[Series, Issue
         yield series, Issue(
             f"each trial resembles the one before (correlation {found.lag1:.2f}): they contain less information "
             "than independent trials would",
-            lag1=found.lag1, p_value=found.p_value, trials=found.n,
+            lag1=found.lag1, p_value=found.p_value, trials=len(values),
         )  # fmt: skip
 
 
@@ -108,9 +105,7 @@ def drift(campaign: tuple[Series, ...]) -> Iterator[tuple[None, Issue]]:
     levels = _levels([series for series in campaign if series.headline])
     blocks = sorted(levels)
     line = trend([levels[block] for block in blocks], [float(block) for block in blocks])
-    if line.p_value is None or line.change is None:
-        return
-    if line.p_value > _LEVEL_OF_DRIFT or abs(line.change) < _DRIFT:
+    if line is None or line.p_value > _LEVEL_OF_DRIFT or line.change is None or abs(line.change) < _DRIFT:
         return
     changes = change_points([levels[block] for block in blocks])
     since = f", most of all at block {blocks[changes[0].index]}" if len(changes) == 1 else ""
@@ -153,14 +148,14 @@ def multimodal(campaign: tuple[Series, ...]) -> Iterator[tuple[Series, Issue]]:
     """
     for series in campaign:
         found = dip(series.in_order())
-        if found.p_value is None or found.p_value > _LEVEL or found.levels is None:
+        if found is None or found.p_value > _LEVEL:
             continue
         low, high = found.levels
         if low <= 0 or high / low < _APART:
             continue
         yield series, Issue(
             f"the trials fall into two groups, {high / low:.2f} × apart: their median depends on chance",
-            levels=[low, high], p_value=found.p_value, trials=found.n,
+            levels=[low, high], p_value=found.p_value, trials=len(series.values),
         )  # fmt: skip
 
 
@@ -168,5 +163,4 @@ REGISTRY = Registry("rule", __name__, CampaignRule, by_subject=True, group="fsla
 
 
 def campaign_warnings(campaign: tuple[Series, ...]) -> tuple[CampaignFinding, ...]:
-    """Return the warnings of all rules for a campaign."""
     return tuple(finding for _, rule in REGISTRY for finding in rule.findings(campaign))

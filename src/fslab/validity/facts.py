@@ -83,8 +83,6 @@ class WorkFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProbeFailure:
-    """A probe that could not read its source."""
-
     probe: str
     moment: str
     error: str

@@ -1,13 +1,12 @@
 """Requirements of the disks: the tool waited for them, seldom flushed, and its data came from or reached them. Pure."""
 
-from fslab.claims.requirements import CellFacts, Compared, Lever, Requirement
-from fslab.claims.requirements._facts import HALF
+from fslab.claims.requirements import HALF, CellFacts, Compared, Lever, Requirement, SideRequirement
 from fslab.units import Unit, format_size
 
 _NOT_STORED = frozenset({"zeros_only", "repeated_data"})
 
 
-class Flushes(Requirement):
+class Flushes(SideRequirement):
     """A run that flushes after each operation measures the flush. `flushes <= 0.1` (the default) excludes that;
     `flushes >= 0.5` requires it, where a publication's software flushed at each operation."""
 
@@ -19,17 +18,21 @@ class Flushes(Requirement):
     either = True
     by_software = True
 
-    def measure(self, compared: Compared) -> float | None:
-        """Return flushes by operation: the largest of all sides."""
-        return compared.worst(map(_each, compared.sides), largest=True)
+    def of_side(self, side: CellFacts) -> float | None:
+        """Return flushes by operation. Of a part that is too short for counting, the most that it can have had, if that
+        is within the limit."""
+        if not side.operations:
+            return None
+        if side.flushes is None and side.run_flushes is not None:
+            most = side.run_flushes / side.operations
+            return most if most <= self.limit else None
+        return None if side.flushes is None else side.flushes / side.operations
 
-    def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
-        """Return both counts."""
-        side = max(compared.sides, key=lambda side: _each(side) or 0.0)
+    def side_words(self, side: CellFacts) -> str:
         return f"{side.flushes:,.0f} flushes for {side.operations:,.0f} operations"
 
 
-class FromDisk(Requirement):
+class FromDisk(SideRequirement):
     """Of a bandwidth, half of the bytes. Of other figures, anything at all."""
 
     summary = "whether the data came from the disks"
@@ -37,15 +40,17 @@ class FromDisk(Requirement):
     limit = HALF
     by_software = True
 
-    def measure(self, compared: Compared) -> float | None:
-        """Return the share of the side with the smallest share."""
-        return 0.0 if compared.foreseen_cached else compared.worst(map(_share, compared.sides))
+    def of_side(self, side: CellFacts) -> float | None:
+        """Return the share of what the tool did that came from the device or reached it."""
+        if side.foreseen_cached or side.device_bytes is None:
+            return 0.0 if side.foreseen_cached else None
+        if not _of_bytes(side):
+            return 0.0 if side.at_rest else 1.0
+        return side.device_bytes / side.amount if side.amount else None
 
-    def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
-        """Return what came from the device."""
-        if compared.foreseen_cached:
-            return _cached_words(compared.foreseen_cached)
-        side = min(compared.sides, key=lambda side: found if (found := _share(side)) is not None else 1.0)
+    def side_words(self, side: CellFacts) -> str:
+        if side.foreseen_cached:
+            return _cached_words(side)
         moved = f" of {format_size(side.amount)}" if _of_bytes(side) and side.amount else ""
         told = f"{format_size(side.device_bytes or 0)}{moved}"
         return f"only {told} came from the disks or reached them: the rest is the page cache's"
@@ -61,16 +66,13 @@ class StoredData(Requirement):
     remedy = None  # options of mkfs or mount decide
 
     def measure(self, compared: Compared) -> float | None:
-        """Return 0 if a side did not store what the tool wrote, else 1."""
         return float(not any(_NOT_STORED & side.warnings for side in compared.sides))
 
     def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
-        """Return which file systems did not store it."""
         names = dict.fromkeys(side.cell.stack.name for side in compared.sides if _NOT_STORED & side.warnings)
         return f"the tool writes zeros or repeats its data, and {', '.join(names)} did not store all of it"
 
     def implied(self, compared: Compared) -> bool:
-        """Return True: it is never left out."""
         return bool(compared.sides)
 
 
@@ -87,13 +89,11 @@ class Wait(Requirement):
     by_software = True
 
     def measure(self, compared: Compared) -> float | None:
-        """Return the share of the slower cell's time; 1 if no disk is needed."""
         if compared.foreseen_cached:
             return 0.0
         return 1.0 if compared.needs_no_disk else compared.wait
 
     def words(self, compared: Compared, value: float) -> str:
-        """Return the share and the bound that follows from it."""
         if compared.foreseen_cached:
             return _cached_words(compared.foreseen_cached)
         return (
@@ -102,7 +102,6 @@ class Wait(Requirement):
         )
 
     def implied(self, compared: Compared) -> bool:
-        """Return whether the cells differ in their disks."""
         return Lever.DISKS in compared.levers
 
 
@@ -113,24 +112,5 @@ def _cached_words(side: CellFacts) -> str:
     )
 
 
-def _each(side: CellFacts) -> float | None:
-    """Return flushes by operation. Of a part that is too short for counting, the most that it can have had, if that is
-    within the limit."""
-    if not side.operations:
-        return None
-    if side.flushes is None and side.run_flushes is not None:
-        most = side.run_flushes / side.operations
-        return most if most <= Flushes.limit else None
-    return None if side.flushes is None else side.flushes / side.operations
-
-
 def _of_bytes(side: CellFacts) -> bool:
     return side.metric.unit is Unit.BYTES_PER_SECOND
-
-
-def _share(side: CellFacts) -> float | None:
-    if side.device_bytes is None:
-        return None
-    if not _of_bytes(side):
-        return 0.0 if side.at_rest else 1.0
-    return side.device_bytes / side.amount if side.amount else None

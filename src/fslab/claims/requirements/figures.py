@@ -2,13 +2,13 @@
 
 from math import inf
 
-from fslab.claims.requirements import CellFacts, Compared, Lever, Requirement
+from fslab.claims.requirements import CellFacts, Compared, Lever, SideRequirement
 from fslab.units import Unit, format_value
 
 _SHARES = frozenset({Unit.PERCENT, Unit.RATIO, Unit.COUNT, Unit.BYTES})
 
 
-class FixedCost(Requirement):
+class FixedCost(SideRequirement):
     """A small file is found and opened for as long as a large one. Two sizes of the same workload show that time, as
     the part of a straight line that does not depend on the size."""
 
@@ -18,18 +18,15 @@ class FixedCost(Requirement):
     remedy = "--scale 1"  # restores the publication's amounts
     at_least = False
 
-    def measure(self, compared: Compared) -> float | None:
-        """Return the largest share of all sides."""
-        return compared.worst((side.fixed_share for side in compared.sides), largest=True)
+    def of_side(self, side: CellFacts) -> float | None:
+        return side.fixed_share
 
-    def words(self, compared: Compared, value: float) -> str:
-        """Return the share, and of what."""
-        side = max(compared.sides, key=lambda side: side.fixed_share or 0.0)
+    def side_words(self, side: CellFacts) -> str:
         where = f"{side.cell.workload.name} on {side.cell.stack.name}"
-        return f"{value * 100:.0f} % of the time of {where} do not grow with the size"
+        return f"{(side.fixed_share or 0.0) * 100:.0f} % of the time of {where} do not grow with the size"
 
 
-class PrintedRate(Requirement):
+class PrintedRate(SideRequirement):
     """A figure that is many times the printed one comes from another place, such as a cache instead of a disk.
 
     It is so only if the whole interval of the figure is: one at the limit would test a claim in one campaign and not in
@@ -43,13 +40,14 @@ class PrintedRate(Requirement):
     limit = 3.0
     at_least = False
 
-    def measure(self, compared: Compared) -> float | None:
-        """Return the largest factor between the interval of a figure and the nearest one that is printed for it."""
-        return compared.worst(map(_factor, compared.sides), largest=True)
+    def of_side(self, side: CellFacts) -> float | None:
+        """Return the factor between the interval of a figure and the nearest one that is printed for it."""
+        if not side.printed or side.value is None:
+            return None
+        low, high = side.span or (side.value, side.value)
+        return min(_apart(low, high, printed) for printed in side.printed)
 
-    def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
-        """Return the figure with the largest factor, and what is printed."""
-        side = max(compared.sides, key=lambda side: _factor(side) or 0.0)
+    def side_words(self, side: CellFacts) -> str:
         own, unit = side.value or 0.0, side.metric.unit
         near = min(side.printed, key=lambda printed: _apart(own, own, printed))
         return (
@@ -63,13 +61,6 @@ class PrintedRate(Requirement):
             side.metric.unit in _SHARES for side in compared.sides
         )
         return not compared.of_figure and not about_cpu
-
-
-def _factor(side: CellFacts) -> float | None:
-    if not side.printed or side.value is None:
-        return None
-    low, high = side.span or (side.value, side.value)
-    return min(_apart(low, high, printed) for printed in side.printed)
 
 
 def _apart(low: float, high: float, printed: float) -> float:

@@ -1,7 +1,6 @@
 """Requirements of the machine: enough CPUs that cost what they cost on hardware, and files larger than memory. Pure."""
 
-from fslab.claims.requirements import CellFacts, Compared, Requirement
-from fslab.claims.requirements._facts import HALF
+from fslab.claims.requirements import HALF, CellFacts, Compared, Requirement, SideRequirement
 from fslab.units import Unit, format_size
 
 _COUNTS = frozenset({Unit.COUNT, Unit.BYTES, Unit.RATIO})
@@ -30,7 +29,6 @@ class Native(Requirement):
         return 0.0 if compared.wait is None else compared.wait
 
     def words(self, compared: Compared, value: float) -> str:
-        """Return what bounded the figures."""
         if compared.wait is None:
             return "measured in a guest, and how long the disks were waited for is unknown"
         return (
@@ -39,11 +37,10 @@ class Native(Requirement):
         )
 
     def implied(self, compared: Compared) -> bool:
-        """Return True: it is never left out."""
         return bool(compared.sides)
 
 
-class Checksums(Requirement):
+class Checksums(SideRequirement):
     """btrfs computes a checksum of all data. A processor since 2008 does it by an instruction, User-Mode Linux by
     tables: the share of the time is that of the bytes at the device."""
 
@@ -52,24 +49,25 @@ class Checksums(Requirement):
     limit = 0.05
     at_least = False
 
-    def measure(self, compared: Compared) -> float | None:
+    def of_side(self, side: CellFacts) -> float | None:
         """Return the share of the time that checksums took in software; 0 if they are accelerated."""
-        return compared.worst(map(_share, compared.sides), largest=True)
+        if side.checksum is None or _SOFTWARE not in side.checksum or _NONE & {*(side.options or ())}:
+            return 0.0 if side.checksum else None
+        moved = (side.read_bytes or 0.0) + (side.written_bytes or 0.0)
+        return moved * _S_PER_BYTE / side.seconds if side.seconds else None
 
-    def words(self, compared: Compared, value: float) -> str:
-        """Return which file system paid for it."""
-        side = max(compared.sides, key=lambda side: _share(side) or 0.0)
+    def side_words(self, side: CellFacts) -> str:
+        share = self.of_side(side) or 0.0
         return (
-            f"{side.cell.stack.name} computed checksums by tables ({side.checksum}), about {value * 100:.0f} % of the "
+            f"{side.cell.stack.name} computed checksums by tables ({side.checksum}), about {share * 100:.0f} % of the "
             "time: a processor has an instruction for it"
         )
 
     def implied(self, compared: Compared) -> bool:
-        """Return whether it is known how a side computed them."""
         return any(side.checksum for side in compared.sides)
 
 
-class LargerThanMemory(Requirement):
+class LargerThanMemory(SideRequirement):
     """What fits in memory is read from there, and its writes can be put off."""
 
     summary = "how large the files or the memory were"
@@ -77,48 +75,30 @@ class LargerThanMemory(Requirement):
     limit = 1.0
     remedy = "--scale 1"  # restores the publication's amounts
 
-    def measure(self, compared: Compared) -> float | None:
-        """Return the size of the files by that of the memory."""
-        return compared.worst(map(_times, compared.sides))
+    def of_side(self, side: CellFacts) -> float | None:
+        if side.working_set_bytes is None or not side.memory_bytes:
+            return None
+        return side.working_set_bytes / side.memory_bytes
 
-    def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
-        """Return both sizes."""
-        side = min(compared.sides, key=lambda side: found if (found := _times(side)) is not None else 1.0)
+    def side_words(self, side: CellFacts) -> str:
         return (
             f"files of {format_size(side.working_set_bytes or 0)} fit in memory "
             f"({format_size(side.memory_bytes or 0)})"
         )
 
 
-class Cpus(Requirement):
+class Cpus(SideRequirement):
     """Threads that share a CPU overlap in waiting only: what more of them bring depends on the CPUs."""
 
     summary = "how many CPUs there were"
     short = "fewer CPUs than threads"
     limit = 1.0
 
-    def measure(self, compared: Compared) -> float | None:
-        """Return CPUs by thread, of the side with the fewest."""
-        return compared.worst(side.cpus / side.threads if side.cpus else None for side in compared.sides)
+    def of_side(self, side: CellFacts) -> float | None:
+        return side.cpus / side.threads if side.cpus else None
 
-    def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
-        """Return both numbers."""
-        side = min(compared.sides, key=lambda side: (side.cpus or side.threads) / side.threads)
+    def side_words(self, side: CellFacts) -> str:
         return f"{side.threads} threads share {side.cpus} CPU{'s' * (side.cpus != 1)}"
 
     def implied(self, compared: Compared) -> bool:
-        """Return whether several threads worked at once."""
         return any(side.threads > 1 for side in compared.sides)
-
-
-def _share(side: CellFacts) -> float | None:
-    if side.checksum is None or _SOFTWARE not in side.checksum or _NONE & {*(side.options or ())}:
-        return 0.0 if side.checksum else None
-    moved = (side.read_bytes or 0.0) + (side.written_bytes or 0.0)
-    return moved * _S_PER_BYTE / side.seconds if side.seconds else None
-
-
-def _times(side: CellFacts) -> float | None:
-    if side.working_set_bytes is None or not side.memory_bytes:
-        return None
-    return side.working_set_bytes / side.memory_bytes

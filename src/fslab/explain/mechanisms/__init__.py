@@ -5,14 +5,88 @@ One file per subject. Pure. A statement about a cell is an observation; only swi
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from fslab.explain.evidence import Evidence
-from fslab.explain.mechanism_switch import Switch
-from fslab.explain.statement_model import Certainty, EvidenceFigure, Explanation
+from fslab.cell import Cell, Geometry, Scalar
+from fslab.explain.evidence import Certainty, Evidence, EvidenceFigure, Explanation
 from fslab.registry import Registry
 from fslab.workloads import Switchable
+
+# Options that include others (btrfs(5)): the other option then changes nothing.
+_IMPLIED = {"nodatacow": {"nodatasum"}}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Switch:
+    """The changes to a cell that turn a mechanism off.
+
+    ``mount``: mount options to add. They replace options of the same name and those in ``instead``. ``mkfs``: mkfs
+    options to add. ``parameters``: of the workload. ``medium``: options of the medium. ``geometry``: of mkfs.
+    """
+
+    mount: tuple[str, ...] = ()
+    instead: tuple[str, ...] = ()
+    mkfs: str = ""
+    parameters: Mapping[str, Scalar] = field(default_factory=dict)
+    medium: Mapping[str, Scalar] = field(default_factory=dict)
+    geometry: Geometry | None = None
+
+    def __str__(self) -> str:
+        parts = (
+            f"mount -o {','.join(self.mount)}" if self.mount else "",
+            f"mkfs {self.mkfs}" if self.mkfs else "",
+            f"no mount option {' or '.join(self.instead)}" if self.instead and not self.mount else "",
+            *(f"{name}={value}" for name, value in (*self.parameters.items(), *self.medium.items())),
+            f"geometry: {self.geometry}" if self.geometry else "",
+        )
+        return ", ".join(filter(None, parts))
+
+    def off(self, cell: Cell) -> Cell | None:
+        """Return the cell with the mechanism off; None if nothing would change."""
+        stack = cell.stack
+        options = [each for each in stack.mount_options.split(",") if each and each != "defaults"]
+        kept = [each for each in options if not self._replaces(each)]
+        kept += [each for each in self.mount if each not in kept]
+        implied = {each for option in kept for each in _IMPLIED.get(option, ())}
+        mount = ",".join(each for each in kept if each not in implied) or "defaults"
+        mkfs = stack.mkfs_options
+        if self.mkfs and self.mkfs not in mkfs:
+            mkfs = f"{mkfs} {self.mkfs}".strip()
+        medium = stack.medium.model_copy(update={"options": {**stack.medium.options, **self.medium}})
+        changed = stack.model_copy(
+            update={
+                "mount_options": stack.mount_options if mount == stack.mounted_with else mount,
+                "mkfs_options": mkfs,
+                "medium": medium,
+                "geometry": self.geometry or stack.geometry,
+            }
+        )
+        parameters = {**cell.workload.parameters, **self.parameters}
+        work = cell.workload.model_copy(update={"parameters": parameters})
+        if changed == stack and work == cell.workload:
+            return None
+        return cell.model_copy(update={"stack": changed, "workload": work})
+
+    def _replaces(self, option: str) -> bool:
+        names = {each.partition("=")[0] for each in self.mount} | {*self.instead}
+        return option.partition("=")[0] in names or option in self.instead
+
+
+def all_off(cell: Cell, switches: Sequence[Switch]) -> Cell:
+    """Return the cell with several mechanisms off, whatever their order.
+
+    An option that one switch rules out, such as ``data=`` without a journal, stays out if another one would add it.
+    """
+    for switch in switches:
+        cell = switch.off(cell) or cell
+    for switch in switches:
+        added = {each.partition("=")[0] for each in switch.mount}
+        ruled_out = tuple(each for each in switch.instead if each not in added)
+        cell = Switch(instead=ruled_out).off(cell) or cell
+    return cell
+
 
 NOTICEABLE = 1.1
 MOST_WEIGHT = 10.0
@@ -80,21 +154,14 @@ class Mechanism(ABC):
         refuted_by: str | None = None,
         certainty: Certainty = Certainty.OBSERVED,
     ) -> Explanation:
-        switch = self.switch(evidence)
-        if certainty is Certainty.OBSERVED and any(
-            figure is not None and figure.shared for figure in figures
-        ):
+        switch, known = self.switch(evidence), tuple(filter(None, figures))
+        if any(figure.shared for figure in known):
             certainty = Certainty.COINCIDES
         return Explanation(
-            mechanism=self.name,
-            workload=evidence.workload,
-            stack=evidence.stack,
-            text=text,
-            figures=tuple(figure for figure in figures if figure is not None),
-            certainty=certainty,
+            mechanism=self.name, workload=evidence.workload, stack=evidence.stack, text=text, figures=known,
+            certainty=certainty, weight=_bounded(weight),
             refuted_by=refuted_by or (f"equally slow with {switch}" if switch else "equally slow without it"),
-            weight=_bounded(weight),
-        )
+        )  # fmt: skip
 
 
 def _bounded(weight: float) -> float:
@@ -115,3 +182,16 @@ def writes(evidence: Evidence) -> bool:
 REGISTRY: Registry[Mechanism] = Registry(
     "mechanism", __name__, Mechanism, by_subject=True, group="fslab.mechanisms"
 )
+
+
+def statements_of(evidence: Evidence) -> list[Explanation]:
+    """Return the statements about one cell. The one with the largest weight comes first."""
+    found = [
+        each for _, mechanism in REGISTRY if mechanism.present(evidence) for each in mechanism.state(evidence)
+    ]
+    return sorted(found, key=lambda statement: -statement.weight)
+
+
+def all_statements(everything: Sequence[Evidence]) -> Iterator[Explanation]:
+    for evidence in everything:
+        yield from statements_of(evidence)

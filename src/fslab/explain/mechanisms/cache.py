@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 
 from fslab.cell import Cache
-from fslab.explain.evidence import Evidence
-from fslab.explain.mechanism_switch import Switch
-from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.statement_model import Certainty, Explanation
+from fslab.explain.evidence import Certainty, Evidence, Explanation
+from fslab.explain.mechanisms import Mechanism, Switch, writes
 from fslab.units import format_size
 from fslab.workloads import Switchable
 
@@ -40,12 +38,8 @@ class PageCacheAbsorption(Mechanism):
             )
         read = evidence.figure("read_amplification", "device bytes per byte read")
         if read is not None and read.value < 0.5:
-            yield self.explanation(
-                evidence,
-                f"The device delivered {read.value:.2f} bytes for each byte read; the rest came from the page cache.",
-                read,
-                weight=1.0,
-            )
+            text = f"The device delivered {read.value:.2f} bytes for each byte read; the rest came from the page cache."
+            yield self.explanation(evidence, text, read, weight=1.0)
 
 
 def _to_be_written(evidence: Evidence) -> float | None:
@@ -73,12 +67,8 @@ class ReadAhead(Mechanism):
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         read = evidence.figure("read_amplification", "device bytes per byte read")
         if read is not None and read.value > 1.5:
-            yield self.explanation(
-                evidence,
-                f"The device delivered {read.value:.2f} bytes for each byte read.",
-                read,
-                weight=read.value,
-            )
+            text = f"The device delivered {read.value:.2f} bytes for each byte read."
+            yield self.explanation(evidence, text, read, weight=read.value)
 
 
 class DelayedAllocation(Mechanism):
@@ -169,10 +159,5 @@ class Atime(Mechanism):
             "device_written_bytes_flushed", "bytes written by a workload that only reads"
         )
         if written is not None and written.value >= 64 << 10:
-            yield self.explanation(
-                evidence,
-                f"{format_size(written.value)} were written by a workload that only reads, possibly access times.",
-                written,
-                weight=0.3,
-                certainty=Certainty.COINCIDES,
-            )
+            text = f"{format_size(written.value)} were written by a workload that only reads, possibly access times."
+            yield self.explanation(evidence, text, written, weight=0.3, certainty=Certainty.COINCIDES)

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from fslab.explain.evidence import Evidence
-from fslab.explain.mechanism_switch import Switch
-from fslab.explain.mechanisms import Mechanism
-from fslab.explain.statement_model import Certainty, Explanation
+from fslab.explain.evidence import Certainty, Evidence, Explanation
+from fslab.explain.mechanisms import Mechanism, Switch
 from fslab.units import Unit, format_size, format_value
 
 
@@ -29,13 +27,8 @@ class FastCommit(Mechanism):
         commits = evidence.figure("journal_commits")
         bytes_each = evidence.per_sync("journal_bytes", "journal bytes per fsync")
         if commits is not None and bytes_each is not None and bytes_each.value > 4096:
-            yield self.explanation(
-                evidence,
-                f"Each fsync wrote {format_size(bytes_each.value)} to the journal on average, in full commits.",
-                bytes_each,
-                commits,
-                weight=bytes_each.value / 4096,
-            )
+            text = f"Each fsync wrote {format_size(bytes_each.value)} to the journal on average, in full commits."
+            yield self.explanation(evidence, text, bytes_each, commits, weight=bytes_each.value / 4096)
 
 
 INTERVALS_S = {"ext3": 5, "ext4": 5, "btrfs": 30}

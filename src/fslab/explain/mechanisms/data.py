@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from fslab.explain.evidence import Evidence
-from fslab.explain.mechanism_switch import Switch
-from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.statement_model import Certainty, Explanation
+from fslab.explain.evidence import Certainty, Evidence, Explanation
+from fslab.explain.mechanisms import Mechanism, Switch, writes
 from fslab.workloads import Switchable
 
 _OFF = Switch(mount=("compress=none",), instead=("compress-force",))
@@ -31,12 +29,10 @@ class DataCompression(Mechanism):
         amplified = evidence.figure("write_amplification", "device bytes per byte written")
         if amplified is not None and amplified.value < 0.9:
             zeros = ", and the tool writes hardly anything but zeros" if evidence.zeros else ""
-            yield self.explanation(
-                evidence,
-                f"Compression: the device received {amplified.value:.2f} bytes for each byte written{zeros}.",
-                amplified,
-                weight=1 / amplified.value,
+            text = (
+                f"Compression: the device received {amplified.value:.2f} bytes for each byte written{zeros}."
             )
+            yield self.explanation(evidence, text, amplified, weight=1 / amplified.value)
 
 
 class CopyOnWrite(Mechanism):
@@ -91,14 +87,8 @@ class DataChecksums(Mechanism):
         written = evidence.written_bytes
         if written and tool is not None and kernel is not None:
             spent_ns = (tool.value + kernel.value) * 1e9 / (written / 4096)
-            yield self.explanation(
-                evidence,
-                f"Each 4 KiB written took {spent_ns / 1000:.0f} µs of CPU time in the kernel, including checksums.",
-                tool,
-                kernel,
-                weight=0.1,
-                certainty=Certainty.COINCIDES,
-            )
+            text = f"Each 4 KiB written took {spent_ns / 1000:.0f} µs of CPU time in the kernel, including checksums."
+            yield self.explanation(evidence, text, tool, kernel, weight=0.1, certainty=Certainty.COINCIDES)
 
 
 class Fragmentation(Mechanism):
@@ -119,10 +109,5 @@ class Fragmentation(Mechanism):
         pieces = evidence.figure("file_pieces", "discontinuities")
         extents = evidence.figure("file_extents", "extents")
         if pieces is not None and pieces.value > 1000:
-            yield self.explanation(
-                evidence,
-                f"The file is fragmented: {pieces.value:.0f} extents on the device.",
-                pieces,
-                extents,
-                weight=0.5,
-            )
+            text = f"The file is fragmented: {pieces.value:.0f} extents on the device."
+            yield self.explanation(evidence, text, pieces, extents, weight=0.5)

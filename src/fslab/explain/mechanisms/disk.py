@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 
 from fslab.cell import Geometry
-from fslab.explain.evidence import Evidence
-from fslab.explain.mechanism_switch import Switch
-from fslab.explain.mechanisms import NOTICEABLE, Mechanism, writes
-from fslab.explain.statement_model import Certainty, Explanation
+from fslab.explain.evidence import Certainty, Evidence, Explanation
+from fslab.explain.mechanisms import NOTICEABLE, Mechanism, Switch, writes
 from fslab.units import format_size, parse_size
 
 _NOTICEABLE = 1 << 20
@@ -28,12 +26,8 @@ class Discard(Mechanism):
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         discarded = evidence.figure("device_discarded_bytes", "discarded")
         if discarded is not None and discarded.value >= _NOTICEABLE:
-            yield self.explanation(
-                evidence,
-                f"{format_size(discarded.value)} were discarded during the run.",
-                discarded,
-                weight=0.5,
-            )
+            text = f"{format_size(discarded.value)} were discarded during the run."
+            yield self.explanation(evidence, text, discarded, weight=0.5)
 
 
 class FlashCollection(Mechanism):
@@ -93,9 +87,7 @@ class SmallVolume(Mechanism):
                 weight=4.0,
                 refuted_by="equally slow on a volume of 20g or more",
             )
-        elif small and "volume_small" in {
-            warning.kind for trial in evidence.trials for warning in trial.validity
-        }:
+        elif small and evidence.warns("volume_small"):
             yield self.explanation(
                 evidence,
                 f"The volume ({size}) is small for btrfs, which reserves metadata space for the worst "
@@ -118,25 +110,14 @@ class StripeMisalignment(Mechanism):
     off = Switch(geometry=Geometry.ALIGNED)
 
     def applies(self, evidence: Evidence) -> bool:
-        return (
-            evidence.cell.stack.layout != "single"
-            and evidence.cell.stack.geometry is not Geometry.ALIGNED
-            and writes(evidence)
-        )
+        stack = evidence.cell.stack
+        return stack.layout != "single" and stack.geometry is not Geometry.ALIGNED and writes(evidence)
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         read = evidence.figure("device_read_bytes", "bytes read from the disks by a workload that writes")
         written = evidence.written_bytes
-        if (
-            read is not None
-            and written
-            and read.value > 0.2 * written
-            and evidence.value("read_amplification") is None
-        ):
-            yield self.explanation(
-                evidence,
-                f"Writing {format_size(written)} caused {format_size(read.value)} of reads from the disks.",
-                read,
-                weight=1.0,
-                certainty=Certainty.COINCIDES,
-            )
+        if read is None or not written or evidence.value("read_amplification") is not None:
+            return
+        if read.value > 0.2 * written:
+            text = f"Writing {format_size(written)} caused {format_size(read.value)} of reads from the disks."
+            yield self.explanation(evidence, text, read, weight=1.0, certainty=Certainty.COINCIDES)

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from fslab.explain.evidence import Evidence
-from fslab.explain.mechanism_switch import Switch
-from fslab.explain.mechanisms import Mechanism
-from fslab.explain.statement_model import Certainty, Explanation
+from fslab.explain.evidence import Certainty, Evidence, Explanation
+from fslab.explain.mechanisms import Mechanism, Switch
 from fslab.units import format_size
 
 _LEAST_PER_TRANSACTION = 512  # below, transactions hardly write
@@ -98,14 +96,8 @@ class OrderedMode(Mechanism):
         mean = evidence.figure("journal_commit_mean", "mean commit")
         commits = evidence.figure("journal_commits")
         if mean is not None and commits is not None and commits.value > 1 and mean.value > 1e6:
-            yield self.explanation(
-                evidence,
-                f"A commit of the journal took {mean.value / 1e6:.1f} ms on average, including the wait for data.",
-                mean,
-                commits,
-                weight=0.2,
-                certainty=Certainty.COINCIDES,
-            )
+            text = f"A commit of the journal took {mean.value / 1e6:.1f} ms on average, including the wait for data."
+            yield self.explanation(evidence, text, mean, commits, weight=0.2, certainty=Certainty.COINCIDES)
 
 
 class Barriers(Mechanism):
@@ -127,9 +119,10 @@ class Barriers(Mechanism):
         each = 0.0 if flushes is None else flushes.value / evidence.disks
         if each > 0.2:
             several = evidence.disks > 1
+            text = f"Each fsync caused {each:.2f} cache flushes of {'each' if several else 'the'} device on average."
             yield self.explanation(
                 evidence,
-                f"Each fsync caused {each:.2f} cache flushes of {'each' if several else 'the'} device on average.",
+                text,
                 flushes and flushes.model_copy(update={"name": f"{flushes.name}{', all devices' * several}"}),
                 evidence.figure("device_flushes"),
                 weight=each,
@@ -178,9 +171,10 @@ class XfsLog(Mechanism):
         waits = evidence.figure("xfs_log_no_buffer", "waits for a log buffer")
         if log is not None and written and log.value > 0.05 * written:
             waited = f"; waits for a log buffer: {waits.value:.0f}" if waits and waits.value else ""
+            text = f"{format_size(log.value)} were written to the log for {format_size(written)} of data{waited}."
             yield self.explanation(
                 evidence,
-                f"{format_size(log.value)} were written to the log for {format_size(written)} of data{waited}.",
+                text,
                 log,
                 waits,
                 evidence.figure("xfs_log_writes"),

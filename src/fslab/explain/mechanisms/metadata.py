@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from fslab.explain.evidence import Evidence
-from fslab.explain.mechanism_switch import Switch
-from fslab.explain.mechanisms import NOTICEABLE, Mechanism
-from fslab.explain.statement_model import Certainty, Explanation
+from fslab.explain.evidence import Certainty, Evidence, Explanation
+from fslab.explain.mechanisms import NOTICEABLE, Mechanism, Switch
 from fslab.units import format_size
 from fslab.workloads import Switchable
 
@@ -24,13 +22,9 @@ class MetadataTraffic(Mechanism):
         whole = evidence.of_trace("traced_written_bytes", "written")
         meta = evidence.of_trace("traced_metadata_bytes", "of metadata")
         amplified = evidence.figure("write_amplification", "device bytes per byte written")
-        if (
-            whole is not None
-            and meta is not None
-            and whole.value
-            and amplified is not None
-            and meta.value > 0.02 * whole.value
-        ):
+        if whole is None or meta is None or amplified is None:
+            return
+        if whole.value and meta.value > 0.02 * whole.value:
             yield self.explanation(
                 evidence,
                 f"The device received {amplified.value:.3g} bytes for each byte written; "
@@ -72,12 +66,9 @@ class MetadataDuplication(Mechanism):
             return
         copies = evidence.figure("btrfs_metadata_copies", "copies of metadata")
         amplified = evidence.figure("write_amplification", "device bytes per byte written")
-        if (
-            copies is not None
-            and amplified is not None
-            and copies.value > 1.5
-            and amplified.value > NOTICEABLE
-        ):
+        if copies is None or amplified is None:
+            return
+        if copies.value > 1.5 and amplified.value > NOTICEABLE:
             often = "twice" if round(copies.value) == 2 else f"{copies.value:.0f} times"
             profile = "RAID1" if layout == "btrfs-raid0" else "DUP"
             yield self.explanation(
@@ -162,13 +153,8 @@ class AllocationGroups(Mechanism):
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         extents = evidence.figure("xfs_allocated_extents", "extents allocated")
         if extents is not None and extents.value > 10_000:
-            yield self.explanation(
-                evidence,
-                f"{extents.value:.0f} extents were allocated; XFS spreads them over its allocation groups.",
-                extents,
-                weight=0.05,
-                certainty=Certainty.COINCIDES,
-            )
+            text = f"{extents.value:.0f} extents were allocated; XFS spreads them over its allocation groups."
+            yield self.explanation(evidence, text, extents, weight=0.05, certainty=Certainty.COINCIDES)
 
 
 class LockContention(Mechanism):
@@ -188,11 +174,5 @@ class LockContention(Mechanism):
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         switches, cpu = evidence.figure("tool_voluntary_switches"), evidence.figure("machine_cpu_busy")
         if switches is not None and cpu is not None and switches.value > 10_000 and cpu.value < 90:
-            yield self.explanation(
-                evidence,
-                f"The threads waited {switches.value:.0f} times, for locks or I/O, while CPUs were idle.",
-                switches,
-                cpu,
-                weight=0.1,
-                certainty=Certainty.COINCIDES,
-            )
+            text = f"The threads waited {switches.value:.0f} times, for locks or I/O, while CPUs were idle."
+            yield self.explanation(evidence, text, switches, cpu, weight=0.1, certainty=Certainty.COINCIDES)

@@ -12,7 +12,7 @@ from fslab import __version__
 from fslab.analysis.usable_trials import is_usable
 from fslab.analysis.workload_groups import Group, MetricsOf, groups, headline_metrics, metrics_of
 from fslab.claims.model import Verdicts
-from fslab.explain.statement_model import Explanation
+from fslab.explain.evidence import Explanation
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
 from fslab.report.figures import Figure, crash_safety, over_time, ratios, slug

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from fslab.analysis import campaign_comparison
-from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine
-from fslab.answers.model import Interval
+from fslab.analysis.campaign_comparison_lines import CampaignComparison, ComparisonLine
 from fslab.machine.differences import ALL
 from fslab.report.figures import Figure
 from fslab.report.figures.ratios import ForestRatio, forest_figure
 from fslab.report.page.assemble import CampaignSource
 from fslab.report.page.model import PageCell, PageComparison, PageTable
+from fslab.stats import Interval
 from fslab.units import Direction, format_value, metric_text, ratio_text
 
 MOST = 60  # maximum number of lines in one figure

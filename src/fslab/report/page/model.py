@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fslab.claims.model import EvaluatedClaim
-from fslab.explain.statement_model import Explanation
+from fslab.explain.evidence import Explanation
 from fslab.report.conclusion import Conclusion
 from fslab.report.figures import Figure
 from fslab.report.model import Report, Row

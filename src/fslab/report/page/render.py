@@ -19,8 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from fslab import safe_output
-from fslab.claims.claim_words import NOT_PRINTED, claim_verdict_words
-from fslab.claims.finding_words import scoped_words
+from fslab.claims.claim_words import NOT_PRINTED, claim_verdict_words, scoped_words
 from fslab.claims.model import ClaimAnswer
 from fslab.errors import FslabError
 from fslab.names import study_id

@@ -50,7 +50,6 @@ REGISTRY = Registry("rule", __name__, TrialRule, by_subject=True, group="fslab.v
 
 
 def kinds() -> list[str]:
-    """Return the kinds of warnings that a trial can have."""
     return [each.kind for _, each in REGISTRY]
 
 

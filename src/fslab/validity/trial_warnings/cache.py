@@ -79,13 +79,8 @@ _METADATA_SHARE = 0.01
     hint="check whether the file system honours direct I/O with these options, or measure warm reads",
 )
 def cache_served(facts: TrialFacts) -> Issues:
-    """Reads count as served from a cache, contrary to the study, in two cases.
-
-    Direct reads: less than half of what the tool read came from the device, although all of it should. Cold buffered
-    reads of a job that writes nothing: hardly anything but metadata came from the device. Other cold reads cannot be
-    checked: a job that reads its files several times correctly finds them cached (``fits-in-memory``), and a job that
-    also writes may read what it has just written.
-    """
+    """Other cold reads cannot be checked: a job that reads its files several times correctly finds them cached
+    (``fits-in-memory``), and a job that also writes may read what it has just written."""
     work, device_bytes = facts.work, facts.known("device_read_bytes")
     if not work.read_bytes:
         return
@@ -119,12 +114,7 @@ _DIRTIED_SHARE_OF_MACHINE = 0.9  # other programs dirty pages, too
     hint="compare it with buffered writes on the other stacks, or use options that allow direct I/O",
 )
 def direct_not_honoured(facts: TrialFacts) -> Issues:
-    """Direct writes that dirty pages of at least half their size went through the page cache.
-
-    Without root, and before Linux 6.10 in a memory cgroup, only the pages that the whole machine dirtied are known:
-    then at least nine tenths. ext4 with data=journal, and btrfs with checksums since Linux 6.15, accept O_DIRECT and
-    write buffered. Direct writes that the device had not received when the tool ended were cached or compressed.
-    """
+    """Direct writes that the device had not received when the tool ended were cached or compressed."""
     written = facts.work.written_bytes
     if not facts.work.direct or not written:
         return
@@ -171,8 +161,7 @@ def fits_in_memory(facts: TrialFacts) -> Issues:
     """A set of files smaller than memory is read from the device once, and then from the page cache.
 
     Written data stays in the page cache unless it is flushed. There is no warning for a single pass with a cold cache,
-    for writes that are flushed within the measured time, and for a study with a warm cache. It is a warning if less
-    than half of the tool's I/O reached the device, or if its writes were not flushed, else a note.
+    for writes that are flushed within the measured time, and for a study with a warm cache.
     """
     work, size, memory = facts.work, facts.work.working_set_bytes, facts.memory_bytes
     if work.direct or not facts.cold or size is None or memory is None or size >= memory:
@@ -221,7 +210,7 @@ def _moved(work: WorkFacts) -> int:
     hint="put the image ('path' of the medium) on a file system that allows direct I/O, such as ext4 or xfs",
 )
 def loop_buffered(facts: TrialFacts) -> Issues:
-    """If the file system below the image does not support direct I/O, the kernel silently uses buffered I/O."""
+    """The kernel then uses buffered I/O without an error."""
     if facts.medium_buffered:
         yield Issue(
             "the loop device goes through the page cache of the backing file, so direct I/O is not direct"

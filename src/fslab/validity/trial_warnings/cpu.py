@@ -89,9 +89,8 @@ def cpu_stolen(facts: TrialFacts) -> Issues:
     """The share is of the time of all CPUs, including idle time: only CPU time that a guest needs can be stolen."""
     stolen = facts.known("machine_cpu_steal")
     if stolen >= STOLEN_PERCENT:
-        yield Issue(
-            f"the hypervisor took {stolen:.0f} % of the CPU time for other guests", steal_percent=stolen
-        )
+        told = f"the hypervisor took {stolen:.0f} % of the CPU time for other guests"
+        yield Issue(told, steal_percent=stolen)
 
 
 STANDING_PERCENT = 3.0

@@ -56,7 +56,6 @@ TOO_FAST = "too-fast"
     hint="keep idle CPUs ready (tuning: {cpu_dma_latency: auto}), use a slower profile, or a lower 'speed'",
 )
 def disk_too_fast(facts: TrialFacts) -> Issues:
-    """The round trip to the disk's server is measured before each trial."""
     for fidelity in facts.disk_fidelities:
         if fidelity.get("verdict") == TOO_FAST:
             trip, fastest = fidelity["round_trip_ns"]["p50"], fidelity["fastest_request_ns"]

@@ -1,4 +1,4 @@
-"""Rules about the file system: whether it is the one that the study asks for, and keeps its promises."""
+"""Rules about the file system: whether it is the one that the study asks for, stores all data, and keeps promises."""
 
 from fslab.trial_record import Severity
 from fslab.units import format_size, listed
@@ -15,7 +15,6 @@ from fslab.validity.trial_warnings import rule
     hint="run the study again without interruption if its ageing matters",
 )
 def filesystem_remade(facts: TrialFacts) -> Issues:
-    """The new file system is not aged."""
     if facts.remade:
         yield Issue(
             "the file system that earlier trials used was lost when a run was interrupted, and was made again"
@@ -65,7 +64,6 @@ def promise_broken(facts: TrialFacts) -> Issues:
     hint="use a larger medium",
 )
 def volume_small(facts: TrialFacts) -> Issues:
-    """The driver of each file system defines the smallest volume on which a comparison is fair."""
     size, fair = facts.volume_bytes, facts.fair_volume_bytes
     if size is not None and fair is not None and size < fair:
         yield Issue(
@@ -74,3 +72,81 @@ def volume_small(facts: TrialFacts) -> Issues:
             size_bytes=size,
             fair_size_bytes=fair,
         )
+
+
+_STORED_SHARE = 0.9
+
+
+@rule(
+    "zeros that were compressed, deduplicated or stored as holes",
+    when="dd, sysbench, IOzone, bonnie++, shell, or fio with `zero_buffers`: the device received less than "
+    f"{_STORED_SHARE:.0%} of the zeros that were written: they were compressed, deduplicated or stored "
+    "as holes",
+    needs=("device_written_bytes_flushed",),
+    hint="write data that does not compress, with fio and without zero_buffers",
+)
+def zeros_only(facts: TrialFacts) -> Issues:
+    if facts.work.zeros:
+        yield from _not_stored(
+            facts, "the tool wrote hardly anything but zeros",
+            "zeros were compressed, deduplicated or stored as holes, and other data is not",
+        )  # fmt: skip
+
+
+@rule(
+    "repeated data that was compressed or deduplicated",
+    when=f"fio without `refill_buffers`: the device received less than {_STORED_SHARE:.0%} of the data: fio "
+    "writes one buffer again and again",
+    needs=("device_written_bytes_flushed",),
+    hint="set refill_buffers: true, or buffer_compress_percentage to that of your data",
+)
+def repeated_data(facts: TrialFacts) -> Issues:
+    """fio(1), ``scramble_buffers``: the same random buffer, of which a few bytes change.
+
+    Blocks of 4 KiB that btrfs compresses in pieces of 128 KiB shrink to a thirteenth.
+    """
+    if facts.work.repeats and not facts.work.zeros:
+        wrote = "the tool wrote the same buffer again and again"
+        yield from _not_stored(facts, wrote, "other data is compressed or deduplicated less")
+
+
+_COMPRESSES = frozenset({"compress", "compress-force"})  # btrfs(5)
+
+
+def _not_stored(facts: TrialFacts, wrote: str, why: str) -> Issues:
+    """Yield an issue if the device received less than it would have received of other data.
+
+    The bytes count once: a tool that writes its files several times may overwrite them in the page cache. With an
+    option that compresses, all of them count if they are zeros or direct, because copy-on-write sends metadata too.
+    Bytes that never left the page cache do not count: blocks that were written several times, as random ones are, and
+    files that were deleted.
+    """
+    work, received = facts.work, facts.known("device_written_bytes_flushed")
+    if not work.written_bytes:
+        return
+    listed = (option.partition("=") for option in facts.texts.get("mount_options", ()))
+    dropped = {option.partition("=")[0] for option, how in facts.changed_options.items() if how is None}
+    compresses = any(name in _COMPRESSES - dropped and how not in {"no", "none"} for name, _, how in listed)
+    sent: float = work.written_bytes
+    share = 1.0
+    if not (compresses and (work.zeros or work.direct)):
+        once = min(work.written_bytes, (work.working_set_bytes or work.written_bytes) * work.rounds)
+        written_back = _written_back(facts)
+        sent, share = once if written_back is None else min(once, written_back), _STORED_SHARE
+    if received < sent * share:
+        told = f"{wrote}, and the device received {format_size(received)} of {format_size(sent)}: {why}"
+        yield Issue(told, received_bytes=received, written_bytes=sent)
+
+
+def _written_back(facts: TrialFacts) -> float | None:
+    """Return what the page cache sent to the file system; None if the writes bypassed it, or it is unknown.
+
+    Without root, only that of the whole machine until the tool ended is known.
+    """
+    for dirtied, written_back in (
+        ("volume_dirtied_bytes", "volume_written_back_bytes_flushed"),
+        ("page_cache_dirtied_bytes", "page_cache_written_bytes"),
+    ):
+        if (known := facts.figure(dirtied)) is not None:
+            return facts.figure(written_back) if known else None
+    return None

@@ -145,7 +145,6 @@ def memory_pressure(facts: TrialFacts) -> Issues:
     "kernel or CPU lacks",
 )
 def probe_failed(facts: TrialFacts) -> Issues:
-    """The figures of the probe are missing; the trial is still valid."""
     for failure in facts.probe_failures:
         yield Issue(
             f"the probe '{failure.probe}' could not read its source: {failure.error}",

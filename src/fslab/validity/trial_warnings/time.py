@@ -3,7 +3,7 @@
 import statistics
 from itertools import dropwhile, groupby
 
-from fslab.stats.change_points import steadiness
+from fslab.stats.time_series import steadiness
 from fslab.trial_record import Severity
 from fslab.validity import Issue, Issues
 from fslab.validity.facts import Rate, TrialFacts
@@ -90,10 +90,10 @@ def _shift(rate: Rate) -> float:
     which are only half as far apart. The slope of its trend would make steps seem larger than they are.
     """
     found = steadiness(rate.values)
-    line, part = found.trend, max(1, len(rate.values) // _END)
-    middle = statistics.median(rate.values) if rate.values else 0.0
-    went = 0.0
-    if line is not None and line.p_value is not None and line.p_value <= _LEVEL and middle > 0:
+    if found is None:
+        return 0.0
+    part, middle, went = max(1, len(rate.values) // _END), statistics.median(rate.values), 0.0
+    if found.trend is not None and found.trend.p_value <= _LEVEL and middle > 0:
         went = (statistics.fmean(rate.values[-part:]) - statistics.fmean(rate.values[:part])) / middle
     return max(found.largest_shift or 0.0, went, key=abs)
 
@@ -222,8 +222,9 @@ def too_short(facts: TrialFacts) -> Issues:
             shortest_s=max(shortest_s, whole * asked),
         )
     elif short:
+        took = ", ".join(f"{name or 'the work'} took only {seconds:.3g} s" for name, seconds in short.items())
         yield Issue(
-            f"{_took(short)}: below {shortest_s:g} s the start and the end of the run affect the figure",
+            f"{took}: below {shortest_s:g} s the start and the end of the run affect the figure",
             severity=Severity.WARNING if asked is None else Severity.INVALID,
             seconds=short,
             shortest_s=shortest_s,
@@ -236,10 +237,6 @@ def too_short(facts: TrialFacts) -> Issues:
             seconds=long,
             long_s=LONG_S,
         )
-
-
-def _took(parts: dict[str, float]) -> str:
-    return ", ".join(f"{name or 'the work'} took only {seconds:.3g} s" for name, seconds in parts.items())
 
 
 def _listed(parts: dict[str, float]) -> str:

@@ -17,10 +17,7 @@ _NEARLY = 0.9  # the queue fills at the start and empties at the end
     hint="set direct: true or ioengine: io_uring, or spread the load over numjobs",
 )
 def depth_not_reached(facts: TrialFacts) -> Issues:
-    """Below half of the requested depth, the trial measured a different experiment: invalid. Below 90 %: a note.
-
-    Use the upper bound of the depth reached, so that an imprecise figure of the tool causes no warning.
-    """
+    """Use the upper bound of the depth reached, so that an imprecise figure of the tool causes no warning."""
     depth = facts.work.depth
     if depth is None or depth.asked == 1 or depth.at_most >= _NEARLY * depth.asked:
         return
@@ -68,7 +65,6 @@ def queue_in_tool(facts: TrialFacts) -> Issues:
     when="what the tool itself warns of",
 )
 def tool_warning(facts: TrialFacts) -> Issues:
-    """The tool has more information about its own work than fslab."""
     for message in facts.work.messages:
         yield Issue(message)
 
@@ -81,10 +77,8 @@ def tool_warning(facts: TrialFacts) -> Issues:
     hint="set an amount of work instead of a time, to write each file once",
 )
 def written_again(facts: TrialFacts) -> Issues:
-    """Sequential writes for a set time restart at the end of the file. From then on, they do not allocate blocks.
-
-    If the writes are buffered, later passes overwrite data that is still in memory: then it is a warning, not a note.
-    """
+    """Sequential writes for a set time restart at the end of the file. If they are buffered, later passes overwrite
+    data that is still in memory."""
     passes = facts.work.passes
     if passes is not None and passes > 1:
         yield Issue(

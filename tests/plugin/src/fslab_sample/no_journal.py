@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fslab.explain.evidence import Evidence
-from fslab.explain.mechanism_switch import Switch
-from fslab.explain.mechanisms import Mechanism
-from fslab.explain.statement_model import Explanation
+from fslab.explain.evidence import Evidence, Explanation
+from fslab.explain.mechanisms import Mechanism, Switch
 
 
 class NoJournal(Mechanism):

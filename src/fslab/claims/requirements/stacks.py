@@ -1,6 +1,28 @@
-"""Options: those of the compared cells are in effect, and differ. Pure."""
+"""Requirements of the stacks: their options are in effect and differ, and their layouts are part of the disks. Pure."""
 
 from fslab.claims.requirements import Compared, Lever, Requirement
+
+
+class Layouts(Requirement):
+    """Where the disk server stripes, stacks with md and with LVM lie on the same device, and cannot differ."""
+
+    summary = "what stripes the disks"
+    short = "md and LVM are not part of the disks"
+    limit = 1.0
+    remedy = "--on guest"  # has them in its kernel
+    certain = True
+
+    def measure(self, compared: Compared) -> float | None:
+        """Return 0 if stacks with different layouts are served, else 1."""
+        stacks = [side.cell.stack for side in compared.sides]
+        return float(len({stack.layout for stack in stacks if stack.served}) < 2)
+
+    def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
+        return "the disk server stripes, md and LVM themselves are not part of it"
+
+    def implied(self, compared: Compared) -> bool:
+        return any(side.cell.stack.served for side in compared.sides)
+
 
 _NOT_IN_EFFECT = "options_not_in_effect"
 
@@ -26,7 +48,6 @@ class Options(Requirement):
         return float(len(set(effects)) > 1)
 
     def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
-        """Return which options are not what they seem."""
         dropped = self._dropped(compared)
         if dropped:
             return f"options of {', '.join(dropped)} are not in effect"
@@ -34,7 +55,6 @@ class Options(Requirement):
         return f"{names} have the same options in effect"
 
     def implied(self, compared: Compared) -> bool:
-        """Return whether the cells differ in their options."""
         return Lever.OPTIONS in compared.levers
 
     @staticmethod

@@ -1,17 +1,147 @@
-"""Finds where a series changes its level: over the blocks of a campaign, over campaigns, or within a trial.
+"""Tests of a series in the order of measurement: its trend, whether values resemble the ones before, changes of level.
 
-Pure functions, deterministic (permutations come from a fixed seed); they must not know what the numbers mean.
+Deterministic: permutations come from a fixed seed. The caller decides how large a drift matters. None where values are
+too few for the test, or one is not finite. scipy.stats has the same Kendall test (a test compares both), but without
+ties in time, and it takes longer to load than a report takes to make. It has no Bartels test.
 """
 
 import random
 import statistics
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from math import isfinite, sqrt
+from functools import lru_cache
+from itertools import accumulate, combinations, pairwise
+from math import erfc, factorial, isfinite, sqrt
 
-from fslab.stats import Reason
-from fslab.stats.trial_order_tests import Trend, midranks, trend
+from fslab.stats.distributions import beta_tail
+
+TREND_LEAST = 4
+AUTOCORRELATION_LEAST = 8
+_EXACT = 60
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trend:
+    """The linear trend of a series.
+
+    ``slope``: per unit of time (per value without times). ``change``: over the whole series, as a fraction of the
+    median (0.08: 8 % up), None unless this is positive. ``p_value``: two-sided, for "there is no trend".
+    """
+
+    slope: float
+    change: float | None
+    p_value: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Autocorrelation:
+    """``lag1``: of ranks, from −1 to 1. ``p_value``: one-sided, for "no value resembles the one before it"."""
+
+    lag1: float
+    p_value: float
+
+
+def trend(values: Sequence[float], times: Sequence[float] | None = None) -> Trend | None:
+    """Return the Theil–Sen slope (the median of the slopes of all pairs) and the result of the Mann–Kendall test.
+
+    The test is exact without ties and for up to 60 values. Otherwise it uses the normal approximation, with the
+    variance for ties and a continuity correction, which is adequate from 10 values on. It assumes values that are
+    independent except for the trend. ``times`` can be in any order. None with fewer than 4 values, or with one time
+    only.
+    Source: Mann, Econometrica 13 (1945) 245; Kendall, *Rank Correlation Methods*, 1975, chapter 4; Theil, Proc. Kon.
+    Ned. Akad. v. Wetensch. A 53 (1950) 386; Sen, JASA 63 (1968) 1379.
+    """
+    when = range(len(values)) if times is None else times
+    points = sorted(zip(when, values, strict=True))
+    if _unusable(values, TREND_LEAST):
+        return None
+    slopes = [(y2 - y1) / (t2 - t1) for (t1, y1), (t2, y2) in combinations(points, 2) if t2 != t1]
+    if not slopes:
+        return None
+    slope, middle = statistics.median(slopes), statistics.median(values)
+    score = sum(each > 0 for each in slopes) - sum(each < 0 for each in slopes)
+    change = slope * (points[-1][0] - points[0][0]) / middle if middle > 0 else None
+    groups = [[*Counter(column).values()] for column in zip(*points, strict=True)]
+    return Trend(slope=slope, change=change, p_value=_kendall_p(score, len(values), groups))
+
+
+def autocorrelation(values: Sequence[float]) -> Autocorrelation | None:
+    """Test whether neighbours resemble each other, with Bartels' rank version of von Neumann's ratio.
+
+    It uses ranks, so that one outlier neither causes nor hides autocorrelation. Its beta approximation is good from 8
+    values on. Drift also makes neighbours similar, so check :func:`trend` first.
+    Source: Bartels, JASA 77 (1982) 40; von Neumann, Ann. Math. Statist. 12 (1941) 367.
+    """
+    size = len(values)
+    if _unusable(values, AUTOCORRELATION_LEAST):
+        return None
+    ranks = midranks(values)
+    centred = [rank - (size + 1) / 2 for rank in ranks]
+    spread = sum(value * value for value in centred)
+    if spread == 0:
+        return None
+    neighbours = [*pairwise(centred)]
+    ratio = sum((x - y) ** 2 for x, y in neighbours) / spread
+    shape = 5 * size * (size + 1) * (size - 1) ** 2 / (2 * (size - 2) * (5 * size**2 - 2 * size - 9)) - 0.5
+    return Autocorrelation(
+        lag1=sum(x * y for x, y in neighbours) / spread, p_value=beta_tail(shape, shape, ratio / 4)
+    )
+
+
+def midranks(values: Sequence[float]) -> list[float]:
+    """Return the rank of each value, from 1. Equal values get the mean of their ranks."""
+    ordered = sorted(values)
+    first = {value: index for index, value in reversed([*enumerate(ordered)])}
+    often = Counter(ordered)
+    return [first[value] + (often[value] + 1) / 2 for value in values]
+
+
+def _kendall_p(score: int, size: int, ties: Sequence[Sequence[int]]) -> float:
+    if size <= _EXACT and all(count == 1 for group in ties for count in group):
+        pairs = size * (size - 1) // 2
+        least = (pairs - abs(score)) // 2
+        return min(1.0, 2 * sum(_inversions(size)[: least + 1]) / factorial(size))
+    variance = _kendall_variance(size, ties)
+    if variance <= 0:
+        return 1.0
+    return erfc(max(0, abs(score) - 1) / sqrt(variance) / sqrt(2))
+
+
+def _kendall_variance(size: int, ties: Sequence[Sequence[int]]) -> float:
+    """Return the variance of the score, with ties in times and in values; Kendall 1975, section 4.4."""
+
+    def total(count: int) -> int:
+        return count * (count - 1) * (2 * count + 5)
+
+    def pairs(group: Sequence[int]) -> int:
+        return sum(count * (count - 1) for count in group)
+
+    def triples(group: Sequence[int]) -> int:
+        return sum(count * (count - 1) * (count - 2) for count in group)
+
+    times, values = ties
+    plain = (total(size) - sum(map(total, times)) - sum(map(total, values))) / 18
+    both = pairs(times) * pairs(values) / (2 * size * (size - 1))
+    return plain + both + triples(times) * triples(values) / (9 * size * (size - 1) * (size - 2))
+
+
+@lru_cache(maxsize=64)
+def _inversions(size: int) -> tuple[int, ...]:
+    """Return how many orders of ``size`` items have 0, 1, … inversions: the coefficients of ∏ (1 + q + … + q^i)."""
+    counts = [1]
+    for extra in range(1, size):
+        longer = [0] * (len(counts) + extra)
+        for inversions, count in enumerate(counts):
+            for more in range(extra + 1):
+                longer[inversions + more] += count
+        counts = longer
+    return tuple(counts)
+
+
+def _unusable(values: Sequence[float], least: int) -> bool:
+    return len(values) < least or not all(map(isfinite, values))
+
 
 _PERMUTATIONS = 999
 _CLIP = 4
@@ -36,14 +166,12 @@ class Steadiness:
     """The steadiness of a rate over time: its trend, and its changes of level (indices count batches).
 
     ``largest_shift``: the distance between the highest and the lowest level as a fraction of the median (0 with one
-    level; None if unknown).
+    level; None if the median is not positive).
     """
 
-    n: int
-    trend: Trend | None = None
-    changes: tuple[ChangePoint, ...] = ()
-    largest_shift: float | None = None
-    reason: Reason | None = None
+    trend: Trend | None
+    changes: tuple[ChangePoint, ...]
+    largest_shift: float | None
 
 
 def change_points(values: Sequence[float], *, alpha: float = 0.01, least: int = 3) -> tuple[ChangePoint, ...]:
@@ -77,7 +205,7 @@ def change_points(values: Sequence[float], *, alpha: float = 0.01, least: int = 
     )  # fmt: skip
 
 
-def steadiness(values: Sequence[float], *, batches: int = 16) -> Steadiness:
+def steadiness(values: Sequence[float], *, batches: int = 16) -> Steadiness | None:
     """Return trend and changes of level within one trial, from a rate that was sampled over time.
 
     Samples of one run resemble their neighbours, so that tests on them would find changes everywhere. Therefore the
@@ -86,17 +214,15 @@ def steadiness(values: Sequence[float], *, batches: int = 16) -> Steadiness:
     batch needs at least two samples; a remainder is left out at the beginning.
     """
     length = len(values) // batches
-    if length < 2:
-        return Steadiness(n=len(values), reason=Reason.TOO_FEW_SAMPLES if values else Reason.NO_SAMPLES)
-    if not all(isfinite(value) for value in values):
-        return Steadiness(n=len(values), reason=Reason.NOT_FINITE)
+    if _unusable(values, 2 * batches):
+        return None
     start = len(values) - length * batches
     means = [statistics.fmean(values[begin : begin + length]) for begin in range(start, len(values), length)]
     found = change_points(means, least=max(2, batches // 4))
     middle = statistics.median(means)
     levels = [found[0].before, *(change.after for change in found)] if found else [middle]
     shift = (max(levels) - min(levels)) / middle if middle > 0 else None
-    return Steadiness(n=len(values), trend=trend(means), changes=found, largest_shift=shift)
+    return Steadiness(trend=trend(means), changes=found, largest_shift=shift)
 
 
 def _splits(values: Sequence[float], offset: int, alpha: float, least: int) -> list[tuple[int, float]]:
@@ -105,7 +231,7 @@ def _splits(values: Sequence[float], offset: int, alpha: float, least: int) -> l
     if found is None:
         return []
     size, start, end = found
-    p_value = _permutation_p(clipped, lambda order: _most(_best_stretch(order, least)), size, alpha)
+    p_value = _permutation_p(clipped, lambda order: (_best_stretch(order, least) or (0.0,))[0], size, alpha)
     if p_value > alpha:
         return []
     ends = [place for place in (start, end) if 0 < place < len(values)]
@@ -155,10 +281,6 @@ def _best_stretch(values: Sequence[float], least: int) -> tuple[float, int, int]
         if best is None or statistic > best[0]:
             best = statistic, start, start + length
     return best
-
-
-def _most(stretch: tuple[float, int, int] | None) -> float:
-    return stretch[0] if stretch else 0.0
 
 
 def _differ(values: Sequence[float], split: int, alpha: float) -> bool:

@@ -7,16 +7,16 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fslab.stats.ranking import RankPlace, rank
+from fslab.analysis.table_rows import Rank, rank
 from fslab.units import Direction
 
 VALUES = {"ext4": 80.0, "xfs": 120.0, "btrfs": 79.0}
 LABELS = ["a", "b", "c", "d", "e"]
 
 
-def describe(places: tuple[RankPlace, ...]) -> str:
+def describe(places: tuple[Rank, ...]) -> str:
     return " · ".join(
-        f"{place.rank}.{'=' * (len(place.labels) > 1)} {', '.join(place.labels)}" for place in places
+        f"{place.rank}.{'=' * (len(place.stacks) > 1)} {', '.join(place.stacks)}" for place in places
     )
 
 
@@ -24,7 +24,7 @@ def test_one_ahead_of_two_alike() -> None:
     winners = {("ext4", "xfs"): "xfs", ("btrfs", "xfs"): "xfs", ("ext4", "btrfs"): None}
     places = rank(VALUES, winners, better=Direction.HIGHER)
     assert describe(places) == "1. xfs · 2.= ext4, btrfs"
-    assert [len(place.labels) for place in places] == [1, 2]
+    assert [len(place.stacks) for place in places] == [1, 2]
 
 
 def test_places_count_on_after_a_tie() -> None:
@@ -40,7 +40,7 @@ def test_lower_is_better() -> None:
 def test_alike_is_not_transitive_and_that_is_reported() -> None:
     winners = {("xfs", "ext4"): None, ("ext4", "btrfs"): None, ("xfs", "btrfs"): "xfs"}
     (place,) = rank(VALUES, winners, better=Direction.HIGHER)
-    assert place == RankPlace(rank=1, labels=("xfs", "ext4", "btrfs"), ahead=(("xfs", "btrfs"),))
+    assert place == Rank(rank=1, stacks=("xfs", "ext4", "btrfs"), ahead=(("xfs", "btrfs"),))
 
 
 def test_a_circle_is_one_place() -> None:
@@ -67,8 +67,8 @@ PAIRS = [*combinations(LABELS, 2)]
 def test_places_say_what_the_pairs_say(picks: list[int | None]) -> None:
     winners = {pair: None if pick is None else pair[pick] for pair, pick in zip(PAIRS, picks, strict=True)}
     places = rank(dict.fromkeys(LABELS, 1.0), winners, better=Direction.HIGHER)
-    assert sorted(label for place in places for label in place.labels) == LABELS
-    number = {label: place.rank for place in places for label in place.labels}
+    assert sorted(label for place in places for label in place.stacks) == LABELS
+    number = {label: place.rank for place in places for label in place.stacks}
     for pair in PAIRS:
         winner = winners[pair]
         if number[pair[0]] != number[pair[1]]:
