@@ -110,14 +110,6 @@ def test_a_number_of_which_fio_reads_only_the_beginning_is_refused(line: str) ->
     assert parsed(f"[a]\nsize=4m\n{line}\n", **{key: "4m" if "size" in key else "4"})
 
 
-@pytest.mark.parametrize(
-    "line", ["startdelay=1-3", "thinktime=500usec", "max_latency=20MS", "cpus_allowed=0, 1"]
-)
-def test_a_number_that_fio_reads_whole_is_passed_on(line: str) -> None:
-    key, _, value = line.partition("=")
-    assert parsed(f"[a]\nsize=4m\n{line}\n").jobs[0].options[key] == value
-
-
 def test_name_in_a_section_names_the_job_and_not_its_files() -> None:
     """As in fio: ``wait_for`` means this name, files are named after the section, and a name of all jobs is none."""
     text = "[global]\nname=all\nsize=1m\n[a]\nname=4KiB fill 1.5\nrw=write\n[b]\nname=age\nwait_for=4KiB fill 1.5\n"
@@ -219,38 +211,48 @@ def test_a_delay_is_in_the_plan_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "repeats"),
-    [("", True), ("scramble_buffers=1", True), ("refill_buffers", False), ("refill_buffers=0", True),
-     ("buffer_compress_percentage=50", False), ("zero_buffers", False), ("verify=crc32c", False)],
+    ("lines", "fact", "value"),
+    [
+        ("direct", "direct", True),  # an option without a value is on
+        *((line, "flushed", flushed) for line, flushed in (
+            ("", False), ("end_fsync", True), ("end_fsync=1", True), ("fdatasync=4", True), ("sync=dsync", True),
+            ("sync=none", False))),
+        ("fsync=\u00b2", "syncs", False),  # left to fio
+        ("bs=8k", "request_bytes", (8192,)), ("bs=,8k", "request_bytes", (4096, 8192)),
+        ("bs=8k,", "request_bytes", (8192, 4096)), ("bs=8k,,16k", "request_bytes", (8192, 4096)),
+        *((f"filename={name}", "file_names", {used}) for name, used in (
+            ("/etc/passwd", "etc_passwd"), ("../x", ".._x"), (r"\\.\x", "._x"))),
+        ("filename_format=../x", "file_names", {".._x/shared"}),
+        *((line, "options", {"rw": "write", "size": "1m", **dict([line.split("=")])}) for line in (
+            "startdelay=1-3", "thinktime=500usec", "max_latency=20MS", "cpus_allowed=0, 1")),
+    ],
 )  # fmt: skip
-def test_fio_writes_one_buffer_again_and_again_unless_told_otherwise(line: str, repeats: bool) -> None:
-    told = report(write=(MIB, 2000))
-    assert reading(f"[a]\nrw=write\nsize=1m\n{line}\n", told).repeats is repeats
-    if not line.startswith("verify"):
-        assert not reading(f"[a]\nrw=read\nsize=1m\n{line}\n", report(read=(MIB, 2000))).repeats
+def test_what_an_option_makes_of_a_job(lines: str, fact: str, value: object) -> None:
+    (job,) = parsed(f"[a]\nrw=write\nsize=1m\n{lines}\n").jobs
+    assert getattr(job, fact) == value
 
 
 @pytest.mark.parametrize(
-    ("line", "zeros"),
-    [("zero_buffers", True), ("buffer_pattern=0x00", True), ("buffer_pattern=0\nzero_buffers=0", True),
-     ("buffer_pattern=0xdeadbeef\nzero_buffers", False), ("zero_buffers=0", False)],
+    ("line", "repeats", "zeros"),
+    [("", True, False), ("scramble_buffers=1", True, False), ("refill_buffers", False, False),
+     ("refill_buffers=0", True, False), ("buffer_compress_percentage=50", False, False),
+     ("verify=crc32c", False, False), ("zero_buffers", False, True), ("buffer_pattern=0x00", False, True),
+     ("buffer_pattern=0\nzero_buffers=0", False, True), ("buffer_pattern=0xdeadbeef\nzero_buffers", False, False),
+     ("zero_buffers=0", True, False)],
 )  # fmt: skip
-def test_zeros_by_whatever_option(line: str, zeros: bool) -> None:
+def test_fio_writes_one_buffer_again_and_again_unless_told_otherwise(
+    line: str, repeats: bool, zeros: bool
+) -> None:
     found = reading(f"[a]\nrw=write\nsize=1m\n{line}\n", report(write=(MIB, 2000)))
-    assert found.zeros is zeros
-    assert not (found.zeros and found.repeats)
+    assert (found.repeats, found.zeros) == (repeats, zeros)
+    if not line.startswith("verify"):
+        assert not reading(f"[a]\nrw=read\nsize=1m\n{line}\n", report(read=(MIB, 2000))).repeats
 
 
 def test_a_mix_of_100_percent_has_one_direction() -> None:
     text = "[global]\nsize=1m\nrw=randrw\n[a]\nrwmixread=100\n[b]\nrwmixwrite=100\n[c]\nrw=randread\n"
     assert [job.directions for job in parsed(text).jobs] == [("read",), ("write",), ("read",)]
     assert FIO.headline(parsed(text)) == ("total_read_iops", "b_write_iops")
-
-
-def test_an_option_without_a_value_is_on() -> None:
-    (job,) = parsed("[a]\nrw=write\nsize=1m\ndirect\nend_fsync\n").jobs
-    assert job.direct
-    assert job.flushed
 
 
 def test_a_process_that_a_signal_ended_fails_the_trial_although_fio_exits_with_0() -> None:
@@ -536,34 +538,10 @@ def test_no_line_is_so_long_that_fio_reads_its_end_as_another_option(
 
 
 @pytest.mark.parametrize(
-    "line", ["filename=/etc/passwd", "filename=../x", "filename_format=../x", r"filename=\\.\x"]
-)
-def test_names_of_files_stay_below_the_directory(line: str) -> None:
-    (job,) = parsed(f"[a]\nsize=1m\n{line}\n").jobs
-    name = job.options.get("filename") or job.options["filename_format"]
-    assert name
-    assert not set(name) & set("/\\")
-
-
-@pytest.mark.parametrize(
     "text", ["", "rw=read\n", "[global]\nbs=4k\n", "[a]\nrw=read\n", "[a]\nsize=1m\nbsx=4k\n"]
 )
 def test_what_is_no_job_file_is_refused(text: str) -> None:
     assert refused(text)
-
-
-def test_a_number_that_fslab_cannot_read_is_left_to_fio() -> None:
-    (job,) = parsed("[a]\nrw=write\nsize=1m\nfsync=\u00b2\n").jobs
-    assert not job.syncs
-
-
-@pytest.mark.parametrize(
-    ("line", "flushed"),
-    [("", False), ("end_fsync=1", True), ("fdatasync=4", True), ("sync=dsync", True), ("sync=none", False)],
-)
-def test_whether_what_a_job_writes_is_flushed(line: str, flushed: bool) -> None:
-    (job,) = parsed(f"[a]\nrw=write\nsize=1m\n{line}\n").jobs
-    assert job.flushed is flushed
 
 
 def test_no_two_jobs_have_the_same_label() -> None:
@@ -574,16 +552,6 @@ def test_no_two_jobs_have_the_same_label() -> None:
     assert [job.label for job in parameters.jobs] == ["a_3", "a", "a_4", "total_4", "a_4_5", "phase_2_6"]
     names = [metric.name for metric in FIO.metrics(parameters)]
     assert len(names) == len(set(names))
-
-
-@pytest.mark.parametrize(
-    ("bs", "sizes"),
-    [
-        ("8k", (8192,)), (",8k", (4096, 8192)), ("8k,", (4096, 8192)), ("8k,,16k", (4096, 8192)),
-    ],
-)  # fmt: skip
-def test_request_sizes_may_be_empty(bs: str, sizes: tuple[int, ...]) -> None:
-    assert FIO.traits(parsed(f"[a]\nrw=rw\nsize=1m\nbs={bs}\n")).request_bytes == sizes
 
 
 def test_of_a_file_of_mistakes_not_every_line_is_explained() -> None:

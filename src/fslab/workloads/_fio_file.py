@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from fslab import scaling
 from fslab.errors import ToolOutputError
@@ -16,6 +16,7 @@ from fslab.validity.facts import Depth
 from fslab.workloads import Check, Commands, Job, Reading, ToolOutput, Traits, Workload, _fio_amounts
 from fslab.workloads._fio_file_parameters import FioFileParameters
 from fslab.workloads._fio_one_job import (
+    JobParameters,
     OneJob,
     all_files,
     covered_s,
@@ -49,6 +50,7 @@ _GUESSED_BYTES_PER_S = 200e6
 _STARTUP_S = 0.5
 
 Reports = Sequence[Mapping[str, Any]]
+J = TypeVar("J", bound=JobParameters)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,15 +62,12 @@ class JobsTogether:
     places: tuple[int, ...]
 
 
-class FioFile(Workload[FioFileParameters]):
-    """Runs the jobs in the order that the file defines, each as its own group of fio."""
+class FioJobs(Workload[J]):
+    """What a single job and the jobs of a file have in common."""
 
-    name = "fio"
-    summary = "fio with a job file"
     tools: ClassVar[tuple[Tool, ...]] = (FIO,)
-    Parameters = FioFileParameters
 
-    def metrics(self, parameters: FioFileParameters) -> tuple[Metric, ...]:
+    def metrics(self, parameters: J) -> tuple[Metric, ...]:
         """Return the metrics of each job, with its name as a prefix, and the sums of jobs that run together."""
         jobs = parameters.jobs
         found = [
@@ -83,7 +82,7 @@ class FioFile(Workload[FioFileParameters]):
             )
         return self.headline_first(parameters, found)
 
-    def headline(self, parameters: FioFileParameters) -> tuple[str, ...]:
+    def headline(self, parameters: J) -> tuple[str, ...]:
         """Return IOPS of random jobs, bandwidth of others: the sum of jobs that run together, else each job's own."""
         jobs, sums = parameters.jobs, _sums(parameters.jobs)
         names = []
@@ -96,6 +95,39 @@ class FioFile(Workload[FioFileParameters]):
                     f"{group.label}_{direction}_{rate}" if group else _named(job, f"{direction}_{rate}")
                 )
         return tuple(dict.fromkeys(names))
+
+    def needs(self, parameters: J) -> Needs:
+        """Return the need for direct I/O in the directions in use."""
+        return Needs(abilities=frozenset(each for job in parameters.jobs for each in job.abilities))
+
+    def traits(self, parameters: J) -> Traits:
+        """Return the traits of all jobs together."""
+        jobs = parameters.jobs
+        return Traits(
+            reads=any("read" in job.directions for job in jobs),
+            writes=any("write" in job.directions for job in jobs),
+            direct=all(job.direct for job in jobs),
+            request_bytes=tuple(sorted({size for job in jobs for size in job.request_bytes})),
+            parallel=_parallel(jobs),
+            working_set_bytes=all_files(jobs).bytes,
+            files=all_files(jobs).count,
+        )
+
+    def space_bytes(self, parameters: J) -> int:
+        """Return the size of the files of all jobs. A file that several jobs share counts once."""
+        return all_files(parameters.jobs).bytes
+
+    def memory_bytes(self, parameters: J) -> int:
+        """Return the memory of all jobs. fio allocates that of later jobs while earlier ones run."""
+        return sum(job.memory_bytes for job in parameters.jobs)
+
+
+class FioFile(FioJobs[FioFileParameters]):
+    """Runs the jobs in the order that the file defines, each as its own group of fio."""
+
+    name = "fio"
+    summary = "fio with a job file"
+    Parameters = FioFileParameters
 
     def commands(self, parameters: FioFileParameters, job: Job) -> Commands:
         """Return the commands: the layout of files that are read, then the jobs."""
@@ -127,23 +159,6 @@ class FioFile(Workload[FioFileParameters]):
             )
         return replace(reading_of(jobs, reports), rates=rates(jobs, output.files))
 
-    def needs(self, parameters: FioFileParameters) -> Needs:
-        """Return the need for direct I/O in the directions in use."""
-        return Needs(abilities=frozenset(each for job in parameters.jobs for each in job.abilities))
-
-    def traits(self, parameters: FioFileParameters) -> Traits:
-        """Return the traits of all jobs together."""
-        jobs = parameters.jobs
-        return Traits(
-            reads=any("read" in job.directions for job in jobs),
-            writes=any("write" in job.directions for job in jobs),
-            direct=all(job.direct for job in jobs),
-            request_bytes=tuple(sorted({size for job in jobs for size in job.request_bytes})),
-            parallel=_parallel(jobs),
-            working_set_bytes=all_files(jobs).bytes,
-            files=all_files(jobs).count,
-        )
-
     def why_whole(self, parameters: FioFileParameters) -> str:  # noqa: ARG002
         return "when jobs of a job file start is up to fio's clock"
 
@@ -169,14 +184,6 @@ class FioFile(Workload[FioFileParameters]):
         amounts = _fio_amounts.scaled({**parameters.jobs[0].options, **given}, factor)
         found = {key: change for key, change in amounts.items() if key in given}
         return {"scale": scaling.number(parameters.scale, factor), **found}
-
-    def space_bytes(self, parameters: FioFileParameters) -> int:
-        """Return the size of the files of all jobs. A file that several jobs share counts once."""
-        return all_files(parameters.jobs).bytes
-
-    def memory_bytes(self, parameters: FioFileParameters) -> int:
-        """Return the memory of all jobs. fio allocates that of later jobs while earlier ones run."""
-        return sum(job.memory_bytes for job in parameters.jobs)
 
     def expected_s(self, parameters: FioFileParameters) -> float:
         """Return the duration of the layout, plus the time until the last job has ended."""

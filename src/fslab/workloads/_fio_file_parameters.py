@@ -13,10 +13,10 @@ from typing import ClassVar, Self
 from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 
 from fslab.cell import Scalar
-from fslab.workloads import Parameters, mistake
+from fslab.workloads import mistake
 from fslab.workloads._fio_amounts import scaled
 from fslab.workloads._fio_file_reading import MOST_JOBS, JobFile, read_jobs, refusal
-from fslab.workloads._fio_one_job import OneJob
+from fslab.workloads._fio_one_job import JobParameters, OneJob
 from fslab.workloads._fio_options import EXIT_WHAT, EXITALL, GROUP, LEFT_OUT
 from fslab.workloads._fio_parameters import VARIABLES
 from fslab.workloads._fio_refused_options import spelled
@@ -25,7 +25,7 @@ from fslab.workloads._fio_refused_options import spelled
 LONGEST_LINE_BYTES = 4000
 
 
-class FioFileParameters(Parameters):
+class FioFileParameters(JobParameters):
     """A job file, and options that take the place of those of all its jobs."""
 
     model_config = ConfigDict(frozen=True, extra="allow")

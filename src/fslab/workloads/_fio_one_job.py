@@ -6,6 +6,7 @@ from typing import Any
 
 from fslab.filesystem_abilities import Ability
 from fslab.units import parse_duration
+from fslab.workloads import Parameters
 from fslab.workloads._fio_amounts import (
     DEFAULT_REQUEST_BYTES,
     FileSet,
@@ -206,6 +207,14 @@ class OneJob:
             for share, limit in zip((reads, 1 - reads), map(size_or_none, limits), strict=True):
                 paces += [share * amount / limit] if limit else []
         return max(paces)
+
+
+class JobParameters(Parameters):
+    """Parameters that yield jobs."""
+
+    @property
+    def jobs(self) -> tuple[OneJob, ...]:
+        raise NotImplementedError
 
 
 def all_files(jobs: Iterable[OneJob]) -> FileSet:

@@ -21,8 +21,8 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from fslab.cell import Scalar
 from fslab.errors import nearest
 from fslab.units import SomeSize, parse_duration, parse_size
-from fslab.workloads import MOST_AT_ONCE, Parameters, Text, mistake, why_of
-from fslab.workloads._fio_one_job import OneJob, all_files
+from fslab.workloads import MOST_AT_ONCE, Text, mistake, why_of
+from fslab.workloads._fio_one_job import JobParameters, OneJob, all_files
 from fslab.workloads._fio_options import (
     ASYNC_ENGINES,
     LEFT_OUT,
@@ -38,7 +38,7 @@ _TIME = re.compile(r"\d+(?:us|ms|[smhd])?")  # fio 3.33 cuts fractions: 1.5 is 1
 VARIABLES = "variables."  # prefix of the keys that hold the variables of a job file
 
 
-class FioParameters(Parameters):
+class FioParameters(JobParameters):
     """Job options by fio's own names. Options that are not in the table are passed to fio unchanged.
 
     With `file: job.fio`, the jobs of a job file run, in its order. Other keys replace those of all its jobs, as `size:
@@ -114,6 +114,10 @@ class FioParameters(Parameters):
         return OneJob(section="fslab", options=self.options)
 
     @property
+    def jobs(self) -> tuple[OneJob, ...]:
+        return (self.one,)
+
+    @property
     def _mode(self) -> str:
         return self.rw.partition(":")[0]
 
@@ -169,11 +173,6 @@ class FioParameters(Parameters):
     def total_bytes(self) -> int:
         """Size of all its files. Those that its processes share (``filename``) count once."""
         return all_files([self.one]).bytes
-
-    @property
-    def files(self) -> int:
-        """Number of all its files."""
-        return all_files([self.one]).count
 
     @property
     def others(self) -> dict[str, str]:

@@ -1,12 +1,16 @@
 """Combines the readings of parts that ran at the same time. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from fslab.units import format_duration
 from fslab.workloads import Reading, ToolOutput, total
 
+_OF_EACH = ("metrics", "latencies", "errors", "wrong")
+_OF_ANY = ("zeros", "repeats", "queue_in_tool", "mounts_damaged", "disk_fails")
+_SUMS = ("read_bytes", "written_bytes", "drops")
 STREAMS = ("stdout", "stderr")
 _Figure = TypeVar("_Figure")
 _ALONE = 0.9  # a part that ran for a smaller share of the time left the others without its load for too long
@@ -30,18 +34,19 @@ def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Read
     """Return one reading: the facts of all parts together, and the figures of each under its name."""
     readings = list(parts.values())
     longest = max(seconds.values(), default=0.0)
-    overlap = min(seconds.values()) / longest if longest else None
+    overlap = 100 * min(seconds.values()) / longest if longest else None
     wrote = [each.flushed for each in readings if each.flushed is not None]
     asked = [each.asked_s for each in readings]
     depths = [each.depth for each in readings if each.depth is not None and each.depth.asked > 1]
+    rates = ((name, rate) for name, each in parts.items() for rate in each.rates)
+    together: dict[str, Any] = {
+        **{fact: _named(parts, attrgetter(fact)) for fact in _OF_EACH},
+        **{fact: any(map(attrgetter(fact), readings)) for fact in _OF_ANY},
+        **{fact: total(map(attrgetter(fact), readings)) for fact in _SUMS},
+    }
+    together["metrics"]["overlap"] = overlap
     return Reading(
-        metrics={
-            **_named(parts, lambda each: each.metrics),
-            "overlap": None if overlap is None else 100 * overlap,
-        },
-        latencies=_named(parts, lambda each: each.latencies),
-        read_bytes=total(each.read_bytes for each in readings),
-        written_bytes=total(each.written_bytes for each in readings),
+        **together,
         measured_s=longest or None,
         # With a set amount of work in one of them, the time is a result.
         asked_s=None if None in asked else max(filter(None, asked), default=None),
@@ -49,22 +54,12 @@ def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Read
         direct=all(each.direct for each in readings),
         working_set_bytes=total(map(_working_set, readings)),
         flushed=all(wrote) if wrote else None,
-        zeros=any(each.zeros for each in readings),
-        repeats=any(each.repeats for each in readings),
         # The part that is furthest from what was asked decides.
         passes=max((each.passes for each in readings if each.passes is not None), default=None),
         depth=min(depths, key=lambda depth: depth.at_most / depth.asked, default=None),
-        queue_in_tool=any(each.queue_in_tool for each in readings),
-        rates=tuple(
-            replace(rate, what=f"{name} {rate.what}") for name, each in parts.items() for rate in each.rates
-        ),
-        errors=_named(parts, lambda each: each.errors),
-        wrong=_named(parts, lambda each: each.wrong),
-        messages=(*_lines(parts, lambda each: each.messages), *_ended_early(seconds, longest)),
-        promises_broken=_lines(parts, lambda each: each.promises_broken),
-        drops=total(each.drops for each in readings),
-        mounts_damaged=any(each.mounts_damaged for each in readings),
-        disk_fails=any(each.disk_fails for each in readings),
+        rates=tuple(replace(rate, what=f"{name} {rate.what}") for name, rate in rates),
+        messages=(*_lines(parts, "messages"), *_ended_early(seconds, longest)),
+        promises_broken=_lines(parts, "promises_broken"),
     )
 
 
@@ -79,8 +74,8 @@ def _named(
     }
 
 
-def _lines(parts: Mapping[str, Reading], of: Callable[[Reading], Iterable[str]]) -> tuple[str, ...]:
-    return tuple(f"{name}: {line}" for name, each in parts.items() for line in of(each))
+def _lines(parts: Mapping[str, Reading], fact: str) -> tuple[str, ...]:
+    return tuple(f"{name}: {line}" for name, each in parts.items() for line in getattr(each, fact))
 
 
 def _ended_early(seconds: Mapping[str, float], longest: float) -> Iterator[str]:

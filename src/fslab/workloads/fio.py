@@ -7,12 +7,11 @@ so that users can copy and run it.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from fslab import scaling
 from fslab.cell import Scalar
 from fslab.filesystem_abilities import Ability, Needs
-from fslab.system.tools import Tool
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 from fslab.workloads import (
@@ -29,12 +28,11 @@ from fslab.workloads import (
     long_options,
 )
 from fslab.workloads._fio_amounts import one_file
-from fslab.workloads._fio_file import CHECK, FIO, FioFile, reading_of
+from fslab.workloads._fio_file import CHECK, FioFile, FioJobs, reading_of
 from fslab.workloads._fio_file_reading import with_includes
 from fslab.workloads._fio_options import CONTENT, LEFT_OUT, OF_FILES, PACED
 from fslab.workloads._fio_output import (
     REPORT,
-    declared,
     depth_bounds,
     jobs_of,
     log_options,
@@ -66,7 +64,7 @@ _BY_THE_CLOCK = PACED | {
 }  # fmt: skip
 
 
-class Fio(Workload[FioParameters]):
+class Fio(FioJobs[FioParameters]):
     """One fio job over its own files.
 
     Files that are read or written in place are laid out, fully written, before the measured run. Sequential writes make
@@ -77,7 +75,6 @@ class Fio(Workload[FioParameters]):
     """
 
     summary = "fio, the flexible I/O tester: sequential, random and mixed I/O at any queue depth"
-    tools: ClassVar[tuple[Tool, ...]] = (FIO,)
     Parameters = FioParameters
 
     def of(self, raw: Mapping[str, Any]) -> Workload[Any]:
@@ -88,15 +85,8 @@ class Fio(Workload[FioParameters]):
         return with_includes(name, text, read)
 
     def metrics(self, parameters: FioParameters) -> tuple[Metric, ...]:
-        """Return rates and latencies of each direction in use, those of fsync if requested, CPU and queue depth."""
         reached = Metric(name="achieved_depth", unit=Unit.COUNT, better=Direction.NEITHER)
-        return self.headline_first(parameters, [*declared(parameters.one), reached])
-
-    def headline(self, parameters: FioParameters) -> tuple[str, ...]:
-        """Return IOPS for random jobs, bandwidth for sequential jobs. Both contain the time of fsync; with slices, its
-        latency is often unknown."""
-        rate = "iops" if parameters.one.random else "bandwidth"
-        return tuple(f"{direction}_{rate}" for direction in parameters.one.directions)
+        return (*super().metrics(parameters), reached)
 
     def commands(self, parameters: FioParameters, job: Job) -> Commands:
         """Return the job, and before it ``fio --create_only=1`` if files must exist."""
@@ -123,7 +113,7 @@ class Fio(Workload[FioParameters]):
         # native falls back to no preallocation, and posix to writing: fio(1), "fallocate".
         kept = {Ability.FALLOCATE} if parameters.fallocate == "keep" else set()
         return Needs(
-            abilities=parameters.one.abilities | kept,
+            abilities=super().needs(parameters).abilities | kept,
             largest_file_bytes=one_file(parameters.options),
         )
 
@@ -149,28 +139,13 @@ class Fio(Workload[FioParameters]):
         }
         if parameters.overwrite is False:
             switches[Switchable.IN_PLACE] = {"overwrite": True}
-        return Traits(
-            reads=parameters.reads,
-            writes=parameters.writes,
-            direct=parameters.direct,
-            request_bytes=parameters.one.request_bytes,
-            parallel=parameters.numjobs,
-            working_set_bytes=parameters.total_bytes,
-            files=parameters.files,
-            syncs_per_write=1 / every if every else None,
-            switches=switches,
-        )
+        found = super().traits(parameters)
+        return replace(found, syncs_per_write=1 / every if every else None, switches=switches)
 
     def notices(self, parameters: FioParameters) -> tuple[str, ...]:
         """Return the keys that fslab does not pass on to fio."""
         left_out = [key for key in parameters.model_extra or {} if key in LEFT_OUT]
         return (f"left out: {', '.join(left_out)}",) if left_out else ()
-
-    def space_bytes(self, parameters: FioParameters) -> int:
-        return parameters.total_bytes
-
-    def memory_bytes(self, parameters: FioParameters) -> int:
-        return parameters.one.memory_bytes
 
     def expected_s(self, parameters: FioParameters) -> float:
         """Return the duration of the layout, plus the run time or an estimate of it."""
