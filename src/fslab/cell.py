@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
@@ -86,7 +86,17 @@ class EntryOptions(Finite):
 
     def value_of(self, key: str) -> object:
         """Return the value of a key, also the default of one that is not set."""
-        return getattr(self, key.replace("-", "_"))
+        return getattr(self, key.replace("-", "_").replace(".", "_"))
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _words(cls, value: object, info: ValidationInfo) -> object:
+        """Return the word for a number, or a boolean: YAML 1.1 readers turn a bare on, off, yes and no into one."""
+        known = get_args(cls.model_fields[str(info.field_name)].annotation)
+        if isinstance(value, int) and str(value) in known:
+            return str(value)
+        words = {"on", "yes"} if value is True else {"off", "no"} if value is False else set()
+        return next((word for word in known if word in words), value)
 
     @field_validator("*", mode="before")
     @classmethod

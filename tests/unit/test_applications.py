@@ -328,6 +328,14 @@ def stepped(tmp_path: Path, name: str, **load: Any) -> tuple[SteppedApplication,
     return application, request(tmp_path, name, **STEPPED[name], **load)
 
 
+def worked(tmp_path: Path, name: str, **load: Any) -> tuple[SteppedApplication, DriveRequest]:
+    """Return an application that has done its steps, without a problem."""
+    application, drive = stepped(tmp_path, name, **load)
+    application.prepare(drive)
+    assert application.drive(drive).problem is None
+    return application, drive
+
+
 def test_steps_have_all_applications_that_are_no_transactions() -> None:
     assert {name for name, each in REGISTRY if isinstance(each, SteppedApplication)} == {*STEPPED}
 
@@ -365,17 +373,13 @@ def test_a_step_of_its_own_finds_what_those_before_it_have_made(name: str, tmp_p
 
 
 def test_a_restored_file_with_other_contents_is_found(tmp_path: Path) -> None:
-    application, drive = stepped(tmp_path, "restic", steps="restore")
-    application.prepare(drive)
-    assert application.drive(drive).problem is None
+    application, drive = worked(tmp_path, "restic", steps="restore")
     (tmp_path / "restored/tree/0/7").write_bytes(b"other")
     assert application.problem(drive, "restore") == "the restored file 0/7 has other contents than the tree"
 
 
 def test_damage_of_a_tree_is_found(tmp_path: Path) -> None:
-    application, drive = stepped(tmp_path, "untar", steps="unpack")
-    application.prepare(drive)
-    application.drive(drive)
+    application, drive = worked(tmp_path, "untar", steps="unpack")
     path = tmp_path / "tree/000/0/1/000017.c"
     whole = path.read_bytes()
     path.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
@@ -388,18 +392,14 @@ def test_damage_of_a_tree_is_found(tmp_path: Path) -> None:
 
 
 def test_damage_of_a_copy_is_found(tmp_path: Path) -> None:
-    application, drive = stepped(tmp_path, "rsync")
-    application.prepare(drive)
-    assert application.drive(drive).problem is None
+    application, drive = worked(tmp_path, "rsync")
     assert application.problem(drive, "unchanged") == "000/0/0/000000.c has other contents", "it has changed"
     shutil.copy(tmp_path / "copy/000/0/0/000001.c", tmp_path / "copy/000/0/0/000002.c")
     assert application.problem(drive, "changed") == "000/0/0/000002.c has other contents"
 
 
 def test_damage_of_unpacked_packages_is_found(tmp_path: Path) -> None:
-    application, drive = stepped(tmp_path, "packages", steps="unpack,upgrade")
-    application.prepare(drive)
-    assert application.drive(drive).problem is None
+    application, drive = worked(tmp_path, "packages", steps="unpack,upgrade")
     assert application.problem(drive, "unpack") == "000/0/0/000000.c has other contents", "it was replaced"
     (tmp_path / "root/srv/fslab/000/0/1/000020.c").unlink()
     assert application.problem(drive, "upgrade") == "39 of 40 files are there"
@@ -407,9 +407,7 @@ def test_damage_of_unpacked_packages_is_found(tmp_path: Path) -> None:
 
 
 def test_a_program_without_one_of_its_sources_is_found(tmp_path: Path) -> None:
-    application, drive = stepped(tmp_path, "compile", steps="build")
-    application.prepare(drive)
-    application.drive(drive)
+    application, drive = worked(tmp_path, "compile", steps="build")
     assert application.problem(drive, "rebuild") == "unit_000000.c is not in the program as it was compiled"
     assert "is still there" in (application.problem(drive, "clean") or "")
     with pytest.raises(ToolOutputError, match="make compiled 0 sources instead of 21"):
@@ -420,9 +418,7 @@ def test_a_program_without_one_of_its_sources_is_found(tmp_path: Path) -> None:
 
 
 def test_damage_of_an_image_is_found(tmp_path: Path) -> None:
-    application, drive = stepped(tmp_path, "containers", steps="load")
-    application.prepare(drive)
-    assert application.drive(drive).problem is None
+    application, drive = worked(tmp_path, "containers", steps="load")
     whiteout = next(path for path in (tmp_path / "layers/02").rglob("*.c") if path.is_char_device())
     whiteout.unlink()
     assert application.problem(drive, "load") == "101 of 100 files are there"

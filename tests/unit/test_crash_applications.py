@@ -272,27 +272,18 @@ def test_half_a_transaction_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "durable", "consistent"),
-    [
-        ("", False, True),  # if the removal of the journal was not synced, SQLite rolls the last commit back
-        ("synchronous=extra", True, True),
-        ("journal_mode=wal", True, True),
-        ("journal_mode=wal,synchronous=normal", False, True),
-        ("synchronous=normal", False, False),
-        ("journal_mode=wal,synchronous=off", False, False),
-        ("journal_mode=off", False, False),
-    ],
-)
-def test_what_sqlite_promises(settings: str, durable: bool, consistent: bool) -> None:
-    source = runs("sqlite", settings)
-    lost = judged(source, RecoveredData(transactions=frozenset({1})), done=2)
-    assert lost == ([(Kind.LOST_DATA, True)] if durable else [])
-    assert judged(source, RecoveredData(problem="broken"), done=2) == [(Kind.DAMAGED, consistent)]
-
-
-@pytest.mark.parametrize(
     ("name", "settings", "durable", "consistent"),
     [
+        # If the removal of the journal was not synced, SQLite rolls the last commit back.
+        ("sqlite", "", False, True),
+        ("sqlite", "synchronous=extra", True, True),
+        ("sqlite", "journal_mode=wal", True, True),
+        ("sqlite", "journal_mode=wal,synchronous=normal", False, True),
+        ("sqlite", "synchronous=normal", False, False),
+        ("sqlite", "journal_mode=wal,synchronous=off", False, False),
+        ("sqlite", "journal_mode=off", False, False),
+        ("maildir", "", False, True),
+        ("maildir", "fsync_directory=yes", True, True),
         ("mariadb", "", True, True),
         ("mariadb", "innodb_flush_log_at_trx_commit=2", False, True),
         ("mariadb", "innodb_doublewrite=off", False, False),
@@ -301,7 +292,7 @@ def test_what_sqlite_promises(settings: str, durable: bool, consistent: bool) ->
         ("vm-image", "format=qcow2,cache_mode=unsafe", False, False),
     ],
 )
-def test_what_servers_and_images_promise(name: str, settings: str, durable: bool, consistent: bool) -> None:
+def test_what_applications_promise(name: str, settings: str, durable: bool, consistent: bool) -> None:
     source = runs(name, settings)
     lost = judged(source, RecoveredData(transactions=frozenset({1})), done=2)
     assert lost == ([(Kind.LOST_DATA, True)] if durable else [])
@@ -329,12 +320,6 @@ def test_each_transaction_that_is_missing_is_a_broken_promise(seen: RecoveredDat
     progress = Progress(number=0, done=5, begun=5)
     (finding,) = source.judge(progress, seen, promises()).findings
     assert finding.broken_steps == source.promised(progress, promises()) - seen.transactions
-
-
-def test_a_maildir_is_durable_only_where_its_directory_is_synced() -> None:
-    missing = RecoveredData(transactions=frozenset({1}))
-    assert judged(runs("maildir"), missing, done=2) == []
-    assert judged(runs("maildir", "fsync_directory=yes"), missing, done=2) == [(Kind.LOST_DATA, True)]
 
 
 @pytest.mark.parametrize(

@@ -88,19 +88,6 @@ class AnyLoad(EntryOptions):
     def scaled(self, factor: float) -> scaling.Changes:
         """Return the amounts that change for ``factor`` times as much work (``Workload.scaled``)."""
 
-    def value_of(self, key: str) -> object:
-        return getattr(self, key.replace("-", "_").replace(".", "_"))
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _words(cls, value: object, info: Any) -> object:
-        """Return the word for a number, or a boolean: YAML 1.1 readers turn a bare on, off, yes and no into one."""
-        known = get_args(cls.model_fields[str(info.field_name)].annotation)
-        if isinstance(value, int) and str(value) in known:
-            return str(value)
-        words = {"on", "yes"} if value is True else {"off", "no"} if value is False else set()
-        return next((word for word in known if word in words), value)
-
 
 class Load(AnyLoad):
     """The keys of an application that commits transactions. ``usual_rate``: transactions per second on any medium, for

@@ -27,6 +27,7 @@ from fslab.scaling import Changes
 from fslab.system.tool_messages import one_line, reports_full_disk
 from fslab.system.tools import Tool
 from fslab.trial_record import Metric
+from fslab.workloads._contract import BLOCK_BYTES as BLOCK_BYTES
 from fslab.workloads._contract import MOST_AT_ONCE as MOST_AT_ONCE
 from fslab.workloads._contract import SECTOR_BYTES as SECTOR_BYTES
 from fslab.workloads._contract import Check as Check
@@ -44,6 +45,7 @@ from fslab.workloads._contract import flags as flags
 from fslab.workloads._contract import long_options as long_options
 from fslab.workloads._contract import mistake as mistake
 from fslab.workloads._contract import other_output as other_output
+from fslab.workloads._contract import stored_bytes as stored_bytes
 from fslab.workloads._contract import text_key as text_key
 from fslab.workloads._contract import total as total
 from fslab.workloads._contract import why_of as why_of

@@ -66,6 +66,8 @@ class Parameters(EntryOptions):
 
 
 SECTOR_BYTES = 512
+BLOCK_BYTES = 4096  # of any file system, for estimates
+_INODE_BYTES = 1024  # ext4: 256; btrfs: about 700 with its back references and directory items
 
 
 def check_sectors(key: str, size_bytes: int) -> None:
@@ -232,6 +234,11 @@ class Reading(WorkFacts):
     counts: Mapping[str, int] = field(default_factory=dict)
     percentiles: Mapping[str, float] = field(default_factory=dict)
     transactions: int | None = None
+
+
+def stored_bytes(files: int, each_bytes: int) -> int:
+    """Return the space of files of this size: whole blocks, and inodes."""
+    return files * (-(-each_bytes // BLOCK_BYTES) * BLOCK_BYTES + _INODE_BYTES)
 
 
 def total(amounts: Iterable[int | None]) -> int | None:

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from fslab.units import Size, parse_size
+from fslab.units import Size, parse_size, shown_size
 from fslab.workloads import Parameters, Text
 
 KIB = 1024
@@ -108,15 +108,7 @@ class IozoneParameters(Parameters):
             raise ValueError("IOzone's smallest file is 4k")
         if self.size_bytes % self.record_bytes:
             raise ValueError(
-                f"the file size {label(self.size_bytes)} is not a multiple of the record length "
-                f"{label(self.record_bytes)}"
+                f"the file size {shown_size(self.size_bytes)} is not a multiple of the record length "
+                f"{shown_size(self.record_bytes)}"
             )
         return self
-
-
-def label(size_bytes: int) -> str:
-    """Return ``64m`` or ``96k``: a whole number of KiB in IOzone's spelling, which metric names use too."""
-    for factor, suffix in ((KIB**3, "g"), (KIB**2, "m")):
-        if size_bytes % factor == 0:
-            return f"{size_bytes // factor}{suffix}"
-    return f"{size_bytes // KIB}k"

@@ -16,6 +16,7 @@ from fslab.system.tools import Tool
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit, parse_size
 from fslab.workloads import (
+    BLOCK_BYTES,
     DISK_BYTES_PER_S,
     Commands,
     Job,
@@ -24,6 +25,7 @@ from fslab.workloads import (
     Traits,
     Workload,
     other_output,
+    stored_bytes,
 )
 from fslab.workloads._bonnie_parameters import FILES_UNIT, MIB, BonnieParameters
 
@@ -32,8 +34,6 @@ _FIELDS = 50
 _NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
 _KIB = 1024
 _BYTEWISE_BYTES = 3 * MIB  # DefaultByteIO of bonnie.h
-_BLOCK_BYTES = 4096
-_INODE_BYTES = 1024
 _GUESSED_FILES_PER_S = 15e3
 _TOO_SHORT = "too short to measure (bonnie++ needs 0.5 s per test)"
 # With less work, a test takes less than one second. Below half a second, bonnie++ reports nothing.
@@ -188,11 +188,9 @@ class Bonnie(Workload[BonnieParameters]):
 
     def space_bytes(self, parameters: BonnieParameters) -> int:
         """Return the larger of the large file and the small files (blocks, inodes): they never exist together."""
-        blocks = -(-parse_size(parameters.max_size) // _BLOCK_BYTES)
-        dirs_bytes = parameters.dirs * _BLOCK_BYTES if parameters.files else 0
-        return max(
-            parameters.size_bytes, parameters.files * (blocks * _BLOCK_BYTES + _INODE_BYTES) + dirs_bytes
-        )
+        dirs_bytes = parameters.dirs * BLOCK_BYTES if parameters.files else 0
+        small_bytes = stored_bytes(parameters.files, parse_size(parameters.max_size))
+        return max(parameters.size_bytes, small_bytes + dirs_bytes)
 
     def expected_s(self, parameters: BonnieParameters) -> float:
         """Estimate the duration: the large file is transferred four times, each small file is accessed six times."""

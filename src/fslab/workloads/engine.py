@@ -13,6 +13,7 @@ from fslab.system.tools import Tool
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit, parse_size
 from fslab.workloads import (
+    BLOCK_BYTES,
     Commands,
     Job,
     Reading,
@@ -21,13 +22,12 @@ from fslab.workloads import (
     Traits,
     Workload,
     long_options,
+    stored_bytes,
     total,
 )
 from fslab.workloads import _engine_document as documents
 from fslab.workloads._engine_parameters import STEPS, EngineParameters
 
-_BLOCK_BYTES = 4096
-_INODE_BYTES = 1024  # ext4: 256; btrfs: about 700 with its back references and directory items
 _STEP_NEEDS = {"link": Ability.HARD_LINKS, "symlink": Ability.SYMLINKS, "chmod": Ability.PERMISSIONS}
 _GUESSED_FILES_PER_S = 50e3
 _GUESSED_FSYNCS_PER_S = 500.0
@@ -145,17 +145,11 @@ class Engine(Workload[EngineParameters]):
         """Return the size of all files in whole blocks with their inodes; twice that for a tree that is copied."""
         if parameters.operation not in STEPS:
             copies = 2 if parameters.operation == "sync-write" else 1
-            return copies * (
-                parameters.tree_bytes * 5 // 4 + parameters.tree_files * (_BLOCK_BYTES + _INODE_BYTES)
-            )
-        size = (
-            int(parameters.mean_bytes) + _BLOCK_BYTES // 2
-            if parameters.max_size
-            else parse_size(parameters.size)
-        )
+            return copies * (parameters.tree_bytes * 5 // 4 + stored_bytes(parameters.tree_files, 1))
+        drawn = int(parameters.mean_bytes) + BLOCK_BYTES // 2
+        size = drawn if parameters.max_size else parse_size(parameters.size)
         size = size if parameters.operation == "small-files" else 0
-        blocks = -(-size // _BLOCK_BYTES)
-        return parameters.files * (blocks * _BLOCK_BYTES + _INODE_BYTES) + parameters.dirs * _BLOCK_BYTES
+        return stored_bytes(parameters.files, size) + parameters.dirs * BLOCK_BYTES
 
     def written_bytes(self, parameters: EngineParameters) -> int:
         """Return the size of the files that the measured operations create; of a copied tree, the copy's."""

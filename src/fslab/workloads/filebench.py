@@ -26,12 +26,11 @@ from fslab.workloads import (
     Traits,
     Workload,
     long_options,
+    stored_bytes,
 )
 from fslab.workloads import _engine_document as documents
 
 FILE = "workload.f"
-_BLOCK_BYTES = 4096
-_INODE_BYTES = 1024
 _GROWTH = 3  # appends make files longer, and space of deleted files becomes free only after a while
 _GUESSED_BYTES_PER_S = 400e6
 _GUESSED_FILES_PER_S = 20e3
@@ -272,7 +271,7 @@ class Filebench(Workload[FilebenchParameters]):
         if about is None:
             return _UNKNOWN_BYTES
         files, size = about
-        return _GROWTH * (size + files * (_BLOCK_BYTES + _INODE_BYTES)) if files > 1 else size + size // 4
+        return _GROWTH * (size + stored_bytes(files, 1)) if files > 1 else size + size // 4
 
     def expected_s(self, parameters: FilebenchParameters) -> float:
         """Return the run time, plus an estimate for making the files."""

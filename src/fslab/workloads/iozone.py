@@ -16,7 +16,7 @@ from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tool_messages import reports_full_disk
 from fslab.system.tools import Tool
 from fslab.trial_record import Metric
-from fslab.units import Unit
+from fslab.units import Unit, shown_size
 from fslab.workloads import (
     DISK_BYTES_PER_S,
     Commands,
@@ -29,7 +29,7 @@ from fslab.workloads import (
     long_options,
 )
 from fslab.workloads import _engine_document as documents
-from fslab.workloads._iozone_parameters import ENOUGH_S, KIB, TESTS, IozoneParameters, label
+from fslab.workloads._iozone_parameters import ENOUGH_S, KIB, TESTS, IozoneParameters
 
 FILE = "fslab.iozone"
 CACHE_BYTES = 1024 * KIB  # what IOzone purges without -S
@@ -199,8 +199,8 @@ def _table(parameters: IozoneParameters, text: str) -> Iterator[tuple[str, float
     row = rows.get((parameters.size_bytes, parameters.record_bytes), [])
     if len(row) != len(columns):
         raise ToolOutputError(
-            f"iozone reports {len(row)} figures for {label(parameters.size_bytes)} in records of "
-            f"{label(parameters.record_bytes)}, not {len(columns)}"
+            f"iozone reports {len(row)} figures for {shown_size(parameters.size_bytes)} in records of "
+            f"{shown_size(parameters.record_bytes)}, not {len(columns)}"
         )
     yield from (
         (f"{test}_bandwidth", float(kib) * KIB or None)
@@ -256,7 +256,7 @@ def _reading_of_engine(parameters: IozoneParameters, output: ToolOutput) -> Read
         size, record = int(test["size_bytes"]), int(test["record_bytes"])
         if (size, record) != (parameters.size_bytes, parameters.record_bytes):
             raise ToolOutputError(
-                f"fslab-engine reports {label(size)} in records of {label(record)}, which was not requested"
+                f"fslab-engine reports {shown_size(size)} in records of {shown_size(record)}, which was not requested"
             )
         name, rate = f"{_test_of(test)}_bandwidth", test["bandwidth_bytes_per_second"]
         rates[name] = None if rate is None else float(rate)  # None: it took no time

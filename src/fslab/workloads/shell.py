@@ -13,11 +13,19 @@ from fslab import scaling
 from fslab.system.tools import Tool
 from fslab.trial_record import Metric
 from fslab.units import Size, Unit, parse_size
-from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits, Workload, other_output
+from fslab.workloads import (
+    Commands,
+    Job,
+    Parameters,
+    Reading,
+    ToolOutput,
+    Traits,
+    Workload,
+    other_output,
+    stored_bytes,
+)
 
 DIRECTORY = "fslab.shell"
-_BLOCK_BYTES = 4096
-_INODE_BYTES = 1024
 _GUESSED_PER_S = 1500.0
 _LEAST_FILES = 100
 # $1: number of files, $2: bytes of a file, $3: the directory, $4: 1 to flush at the end. Only the command is a separate
@@ -144,8 +152,7 @@ class Shell(Workload[ShellParameters]):
 
     def space_bytes(self, parameters: ShellParameters) -> int:
         """Return the size of all files in whole blocks with inodes. A directory and a line of echo take a block."""
-        blocks = max(1, -(-parameters.size_bytes // _BLOCK_BYTES))
-        return parameters.files * (blocks * _BLOCK_BYTES + _INODE_BYTES)
+        return stored_bytes(parameters.files, max(1, parameters.size_bytes))
 
     def expected_s(self, parameters: ShellParameters) -> float:
         """Estimate the duration from the number of processes."""

@@ -10,7 +10,7 @@ from itertools import accumulate
 from math import ceil
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from fslab import scaling
 from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
@@ -59,11 +59,6 @@ _METRICS = (
 OnOff = Literal["on", "off"]
 
 
-def _switch(value: object) -> object:
-    # YAML 1.1 readers turn a bare on/off into a boolean.
-    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
-
-
 class SysbenchParameters(Parameters):
     """Options of ``sysbench fileio``, by sysbench's names and with its defaults.
 
@@ -85,10 +80,8 @@ class SysbenchParameters(Parameters):
     file_fsync_freq: int = Field(
         100, alias="file-fsync-freq", ge=0, description="fsync all files after this many requests; 0: never"
     )
-    file_fsync_all: Annotated[OnOff, BeforeValidator(_switch)] = Field(
-        "off", alias="file-fsync-all", description="fsync after each write"
-    )
-    file_fsync_end: Annotated[OnOff, BeforeValidator(_switch)] = Field(
+    file_fsync_all: OnOff = Field("off", alias="file-fsync-all", description="fsync after each write")
+    file_fsync_end: OnOff = Field(
         "on", alias="file-fsync-end", description="fsync at the end, inside the measured time"
     )
     file_fsync_mode: Literal["fsync", "fdatasync"] = Field(
