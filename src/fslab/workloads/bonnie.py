@@ -7,6 +7,7 @@ read small files that are not empty. The large file is nearly all zeros.
 
 import os
 import re
+from itertools import product
 from typing import ClassVar
 
 from fslab import scaling
@@ -41,25 +42,20 @@ _LEAST_BYTES = 256 * MIB
 _LEAST_FILES = 20 * FILES_UNIT
 _LEAST_SEEKS = 16
 _SEEKS_S = 3.0  # bonnie++ sleeps this long before the seeks
-# Test → field of its figure (the next field is its CPU share), field of its longest operation. Counted from the
-# fprintf calls of bon_time.cpp: the header that bonnie++ prints lacks three of the fields.
+# Test → field of its figure (the next field is its CPU share), field of its longest operation, and what bonnie++ writes
+# to standard error, without -q, when the test begins; a line ends with it. Fields are counted from the fprintf calls of
+# bon_time.cpp: the header that bonnie++ prints lacks three of them.
 _IO = {
-    "putc": (9, 38), "write": (11, 39), "rewrite": (13, 40), "getc": (15, 41), "read": (17, 42), "seek": (19, 43),
+    "putc": (9, 38, "Writing a byte at a time..."), "write": (11, 39, "Writing intelligently..."),
+    "rewrite": (13, 40, "Rewriting..."), "getc": (15, 41, "Reading a byte at a time..."),
+    "read": (17, 42, "Reading intelligently..."), "seek": (19, 43, "start 'em..."),
 }  # fmt: skip
+_ORDERS = {"seq": "sequential", "random": "random"}
 _FILES = {
-    "seq_create": (26, 44), "seq_stat": (28, 45), "seq_delete": (30, 46),
-    "random_create": (32, 47), "random_stat": (34, 48), "random_delete": (36, 49),
-}  # fmt: skip
-_AT = _IO | _FILES
-# What it writes to standard error, without -q, when a test begins; a line ends with the test.
-_SAID = {
-    "putc": "Writing a byte at a time...", "write": "Writing intelligently...", "rewrite": "Rewriting...",
-    "getc": "Reading a byte at a time...", "read": "Reading intelligently...", "seek": "start 'em...",
-    **{
-        f"{order}_{test}": f"{test.title()} files in {called} order..."
-        for order, called in (("seq", "sequential"), ("random", "random")) for test in ("create", "stat", "delete")
-    },
-}  # fmt: skip
+    f"{order}_{test}": (26 + 2 * at, 44 + at, f"{test.title()} files in {_ORDERS[order]} order...")
+    for at, (order, test) in enumerate(product(_ORDERS, ("create", "stat", "delete")))
+}
+_TESTS = _IO | _FILES
 
 
 class Bonnie(Workload[BonnieParameters]):
@@ -116,18 +112,20 @@ class Bonnie(Workload[BonnieParameters]):
         line = _fields(output)
         metrics: dict[str, float | None] = {}
         seconds: dict[str, float] = {}
+        untold = []
         for test in _tests(parameters):
-            at, longest = _AT[test]
-            rate = _number(line[at], test)
-            scale = 1 if _counted(test) else _KIB
+            at, longest, _ = _TESTS[test]
+            figure, cpu, latency = _metrics(test)
+            printed = _number(line[at], test)
+            rate = printed and printed * (_KIB if figure.unit is Unit.BYTES_PER_SECOND else 1)
             metrics |= {
-                _metrics(test)[0].name: None if rate is None else rate * scale,
-                f"{test}_cpu": _number(line[at + 1], test),
-                f"{test}_latency_max": _latency_ns(line[longest], test),
+                figure.name: rate,
+                cpu.name: _number(line[at + 1], test),
+                latency.name: _latency_ns(line[longest], test),
             }
             if rate:
-                seconds[test] = _amount(parameters, test) / (rate * scale)
-        untold = [test for test in _tests(parameters) if line[_AT[test][0]].startswith("+")]
+                seconds[test] = _amount(parameters, test) / rate
+            untold += [test] if line[at].startswith("+") else []
         return Reading(
             metrics=metrics,
             read_bytes=_moved(parameters),
@@ -211,26 +209,18 @@ def _tests(parameters: BonnieParameters) -> tuple[str, ...]:
 
 def _mark(text: str, test: str) -> tuple[int, int] | None:
     """Return the offsets in standard error at which a test has begun, and has ended; None if it does not say so."""
-    at = text.find(_SAID[test]) if test in _SAID else -1
-    begin = at + len(_SAID.get(test, ""))
+    *_, said = _TESTS[test]
+    at = text.find(said)
+    begin = at + len(said)
     end = text.find("\n", begin)
     return (begin, end) if at >= 0 and end >= 0 else None
 
 
-def _counted(test: str) -> bool:
-    """Return whether the test's figure is operations per second, and not KiB per second."""
-    return test in _FILES or test == "seek"
-
-
 def _metrics(test: str) -> tuple[Metric, Metric, Metric]:
-    if test in _FILES:
-        rate = Metric(name=f"{test}_rate", unit=Unit.FILES_PER_SECOND)
-    elif test == "seek":
-        rate = Metric(name="seek_rate", unit=Unit.OPERATIONS_PER_SECOND)
-    else:
-        rate = Metric(name=f"{test}_bandwidth", unit=Unit.BYTES_PER_SECOND)
+    counted = Unit.FILES_PER_SECOND if test in _FILES else Unit.OPERATIONS_PER_SECOND
+    name, unit = ("rate", counted) if test in {*_FILES, "seek"} else ("bandwidth", Unit.BYTES_PER_SECOND)
     return (
-        rate,
+        Metric(name=f"{test}_{name}", unit=unit),
         Metric(name=f"{test}_cpu", unit=Unit.PERCENT, better=Direction.NEITHER),
         Metric(name=f"{test}_latency_max", unit=Unit.NANOSECONDS, better=Direction.LOWER),
     )
