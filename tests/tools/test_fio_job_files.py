@@ -66,6 +66,18 @@ def reading_of(work: ParsedWorkload[Any], made: Commands, place: Path) -> Readin
     return work.read(ToolOutput(stdout="", stderr="", files=files, duration_s=1))
 
 
+def work_of(text: str) -> ParsedWorkload[Any]:
+    return parsed(WorkloadSpec(name="w", tool="fio", parameters={"file": "x.fio", "file_text": text}))
+
+
+def run(work: ParsedWorkload[Any], place: Path) -> Reading:
+    """Run all commands of a workload. Return its figures."""
+    made = commands_of(work, place)
+    for argv in (*made.prepare, made.run):
+        fio(argv, place)
+    return reading_of(work, made, place)
+
+
 def stack_with(work: ParsedWorkload[Any]) -> Cell:
     medium = MediumSpec(name="m", type="directory", options={})
     spec = WorkloadSpec(name="w", tool="fio", parameters=work.parameters.model_dump(exclude_unset=True))
@@ -105,7 +117,7 @@ def test_a_time_is_what_fio_reads() -> None:
         assert round(parse_duration(f"7{unit or default}") * 1e6) == lasts_us, (key, unit)
         if key == "runtime":
             text = f"[j]\nsize=1m\nruntime=7{unit}\n"
-            work = parsed(WorkloadSpec(name="w", tool="fio", parameters={"file": "x.fio", "file_text": text}))
+            work = work_of(text)
             assert round(work.parameters.jobs[0].runtime_s * 1e6) == lasts_us, unit
 
 
@@ -146,14 +158,10 @@ def test_a_pass_is_over_the_files_that_fio_makes(
     tmp_path: Path, lines: str, space_mib: int, once_mib: int
 ) -> None:
     """``size`` beside ``filesize`` is what a job transfers, and at most its files."""
-    parameters = {"file": "x.fio", "file_text": f"[j]\nrw=write\nbs=64k\n{lines}\n"}
-    work = parsed(WorkloadSpec(name="w", tool="fio", parameters=parameters))
-    made = commands_of(work, tmp_path)
-    for argv in (*made.prepare, made.run):
-        fio(argv, tmp_path)
+    work = work_of(f"[j]\nrw=write\nbs=64k\n{lines}\n")
+    reading = run(work, tmp_path)
     assert work.space_bytes() == sum(each.stat().st_size for each in (tmp_path / "data").iterdir())
     assert work.space_bytes() == space_mib << 20
-    reading = reading_of(work, made, tmp_path)
     assert reading.written_bytes == work.parameters.jobs[0].bytes == once_mib << 20
     assert reading.passes == 1
 
@@ -169,12 +177,12 @@ def test_a_pass_is_over_the_files_that_fio_makes(
 def test_what_fio_refuses_is_refused_with_its_sentence_and_line_before_anything_is_made(
     lines: str, place: str | None, told: str | None, tmp_path: Path
 ) -> None:
-    keys = {"file": "x.fio", "file_text": f"[global]\nsize=1m\n{lines}"}
+    text = f"[global]\nsize=1m\n{lines}"
     if place is None or told is None:  # refused by fslab
         with pytest.raises(ValidationError):
-            parsed(WorkloadSpec(name="w", tool="fio", parameters=keys))
+            work_of(text)
         return
-    cell = stack_with(parsed(WorkloadSpec(name="w", tool="fio", parameters=keys)))
+    cell = stack_with(work_of(text))
     medium = MediumSpec(name="m", type="directory", options={"path": str(tmp_path)})
     cell = cell.model_copy(update={"stack": cell.stack.model_copy(update={"medium": medium})})
     with pytest.raises(UsageError, match=f"^{place}: fio refuses it: .*{told}"):
@@ -187,10 +195,7 @@ def test_what_fio_refuses_is_refused_with_its_sentence_and_line_before_anything_
 def test_job_files_run_and_have_every_figure(name: str, tmp_path: Path) -> None:
     (file,) = [file for file in fio_jobs.FILES if name in file.stem]
     work = fio_jobs.workload(file, **SHORT)
-    made = commands_of(work, tmp_path)
-    for argv in (*made.prepare, made.run):
-        fio(argv, tmp_path)
-    reading = reading_of(work, made, tmp_path)
+    reading = run(work, tmp_path)
     assert {name: reading.metrics[name] for name in work.headline() if not reading.metrics[name]} == {}
     assert set(reading.metrics) == {metric.name for metric in work.metrics()}
     used = sum(each.stat().st_size for each in (tmp_path / "data").iterdir())
@@ -202,11 +207,7 @@ def test_the_rate_of_each_job_is_logged_from_its_own_start(tmp_path: Path) -> No
         "[global]\nrate=8m\nbs=64k\nrw=write\n[first]\nsize=8m\nnumjobs=2\n"
         "[second]\nsize=16m\nstonewall\nramp_time=500ms\n"
     )
-    work = parsed(WorkloadSpec(name="w", tool="fio", parameters={"file": "x.fio", "file_text": text}))
-    made = commands_of(work, tmp_path)
-    for argv in (*made.prepare, made.run):
-        fio(argv, tmp_path)
-    first, second = reading_of(work, made, tmp_path).rates
+    first, second = run(work_of(text), tmp_path).rates
     assert (first.what, second.what) == ("first bandwidth", "second bandwidth")
     assert len(first.values) >= 2
     assert first.values[0] > 0
@@ -216,13 +217,9 @@ def test_the_rate_of_each_job_is_logged_from_its_own_start(tmp_path: Path) -> No
 @pytest.mark.parametrize(("ramp", "ends"), [("2", True), ("200ms", False)])
 def test_rates_of_a_ramp_are_no_result(ramp: str, ends: bool, tmp_path: Path) -> None:
     text = f"[early]\nsize=1m\nbs=4k\nrw=randread\nrate_iops=100\ntime_based\nruntime=1\nramp_time={ramp}\n"
-    work = parsed(WorkloadSpec(name="w", tool="fio", parameters={"file": "x.fio", "file_text": text}))
-    made = commands_of(work, tmp_path)
-    for argv in (*made.prepare, made.run):
-        fio(argv, tmp_path)
     refused = pytest.raises(ToolFailedError, match="'early' ended within its ramp time")
     with refused if ends else nullcontext():
-        reading_of(work, made, tmp_path)
+        run(work_of(text), tmp_path)
 
 
 def test_jobs_of_later_phases_begin_after_those_of_earlier_ones(tmp_path: Path) -> None:
@@ -230,8 +227,7 @@ def test_jobs_of_later_phases_begin_after_those_of_earlier_ones(tmp_path: Path) 
         "[global]\nsize=256k\nbs=4k\nrw=write\nrate_iops=200\n[a]\n[b]\n[after a]\nwait_for=a\n[wall]\nstonewall\n"
         "[beside]\n[late]\nstartdelay=3\n[last]\nwait_for=late\n"
     )
-    keys = {"file": "x.fio", "file_text": text}
-    work = parsed(WorkloadSpec(name="w", tool="fio", parameters=keys))
+    work = work_of(text)
     made = commands_of(work, tmp_path, "write_lat_log=l", "log_unix_epoch=1")
     fio(made.run, tmp_path)
     times = []
@@ -250,9 +246,7 @@ def test_the_end_of_a_job_with_exitall_ends_the_others_and_not_those_behind_a_wa
         "[global]\nsize=8m\nbs=4k\nrw=write\n[long]\nrate=1m\n[short]\nexitall\nio_size=64k\n"
         "[wall]\nstonewall\nio_size=64k\n"
     )
-    work = parsed(WorkloadSpec(name="w", tool="fio", parameters={"file": "x.fio", "file_text": text}))
-    made = commands_of(work, tmp_path)
-    fio(made.run, tmp_path)
+    fio(commands_of(work_of(text), tmp_path).run, tmp_path)
     jobs = json.loads((tmp_path / "scratch" / "fio.json").read_text())["jobs"]
     long, short, wall = (job["write"]["io_bytes"] for job in jobs)
     assert long < 8 << 20

@@ -121,6 +121,49 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
         ({"personality": "varmail", "runtime": "0s"}, "greater than zero"),
         ({"personality": "varmail", "nfile": 5}, "nfile"),
     ]),
+    "fio": ({"rw": "read", "size": "1g"}, [
+        ({"rwmixraed": 70}, r"^rwmixraed: fio has no such option: did you mean 'rwmixread'\?$"),
+        ({"xyzzy": 1}, "^xyzzy: fio has no such option: delete it, or see fio --cmdhelp=all$"),
+        *(({key: "x"}, f"^{key}: not allowed: ")
+          for key in ("opendir", "read_iolog", "aux-path", "verify_state_load", "create_only")),
+        *(({"filename": name}, "^filename: must be plain file names")
+          for name in ("/dev/sda", "..", "a:../b", "-", "")),
+        *(({key: "reboot"}, f"^{key}: .*may not run commands")
+          for key in ("exec_prerun", "exec_postrun", "trigger")),
+        *(({key: "1"}, f"^{key}: ") for key in (
+            "ioscheduler", "cgroup", "uid", "gid", "client", "stonewall", "scale", "variables.A")),
+        ({"mem": "mmaphuge:/etc/passwd"}, "^mem: file names are not allowed here$"),
+        ({"buffer_pattern": "'secret'"}, "^buffer_pattern: "),
+        ({"blocksize": "4k"}, "^blocksize: write it as 'bs'$"),
+        *(({"size": size}, "^size: .*is not a size") for size in ("64MiX", "20%", "0", "-1", "1e3")),
+        ({"runtime": "two"}, "^runtime: .*is not a duration"), ({"runtime": "0.1ms"}, "^runtime: .*less than a milli"),
+        # With a rate of 1.5m, fio would transfer one byte per second.
+        *(({key: value}, f"^{key}: fio reads only the first digits") for key, value in (
+            ("io_size", "2.5m"), ("offset", "1.5m"), ("rate", "1.5m"), ("rate", "10 m"), ("rate_iops", "0.5k"),
+            ("bsrange", "1.5k-4k"), ("thinktime_blocks", 1.5))),
+        # To fio, 1m30s and 30sec are microseconds.
+        *(({"startdelay": value}, f"^startdelay: fio reads '{value}' as another time")
+          for value in ("0.5", "2.5ms", "1m30s", "30sec", "300 ms")),
+        ({"iodepth": 32}, "^iodepth: has no effect above 1 with the synchronous I/O engine psync"),
+        *(({"rw": rw}, "^rw: .*trims block devices only") for rw in ("trim", "randtrim", "trimwrite")),
+        ({"ioengine": "filecreate"}, "^ioengine: .*transfers no data"),
+        ({"ioengine": "libiao"}, "^ioengine: .*did you mean 'libaio'"), ({"ioengine": "exec"}, "^ioengine: "),
+        ({"ioengine": "external:/tmp/x.so"}, "^ioengine: "),
+        ({"time_based": True}, "^time_based: needs 'runtime'$"),
+        ({"nrfiles": "abc"}, "^nrfiles: 'abc' is not a whole number in digits$"),
+        ({"nrfiles": "4k"}, "^nrfiles: '4k' is not a whole number in digits$"),
+        ({"nrfiles": "2000000000"}, "^nrfiles: 2000000000 files cannot share 1g: less than one byte each$"),
+        ({"fsync": 1}, "^fsync: needs an 'rw' that writes$"),
+        *(({"rw": "write", **keys}, f"^{wrong}: ") for keys, wrong in (
+            ({"bs": "2g"}, "bs"), ({"thinktime_spin": 5}, "thinktime_spin"), ({"loops": -1}, "loops"),
+            ({"rw": "read", "verify_pattern": "0xff"}, "verify"), ({"nrfiles": 4, "bs": "512m"}, "bs"),
+            ({"rw": "rw", "bs": "4k,2g"}, "bs"),
+            ({"rw": "randread", "verify": "md5"}, "verify"), ({"verify": "md5", "verify_only": True}, "verify"),
+            ({"rw": "rw", "create_on_open": True}, "create_on_open"), ({"zonesize": "64k"}, "zonesize"),
+            ({"zonemode": "zbd"}, "zonemode"), ({"allow_file_create": False}, "allow_file_create"),
+            ({"nrfiles": 0}, "nrfiles"), ({"iodepth": 0}, "iodepth"), ({"description": ""}, "description"),
+            ({"rw": "rw", "rwmixread": 100, "fsync": 1}, "fsync"))),
+    ]),
     "io-errors": ({}, [({"fault": "smoke"}, "known: bit-rot-data")]),
     "iozone": ({"size": "1m"}, [
         ({"size": None}, "^size: "),
