@@ -124,7 +124,10 @@ class Containers(SteppedApplication):
                     trees.read(_TREE, _image(drive).marked, cwd=merged)
             case "write":
                 with _merged(drive, writable=True) as merged:
-                    _append(_tree(drive, merged), _image(drive).appended)
+                    tree = _tree(drive, merged)
+                    for number in _image(drive).appended:
+                        with tree.path(number).open("ab") as file:
+                            file.write(_LINE)
             case _:
                 made = (name for name in (_CONTAINER, _LAYERS) if (drive.directory / name).exists())
                 trees.remove(*made, cwd=drive.directory)
@@ -200,12 +203,6 @@ def _image_of(files: int, layers: int, appends: int, seed: int) -> _Image:
         marked=sum(map(trees.is_marked, versions)),
         appended=tuple(random.sample(list(versions), appends)),
     )
-
-
-def _append(tree: trees.SourceTree, numbers: tuple[int, ...]) -> None:
-    for number in numbers:
-        with tree.path(number).open("ab") as file:
-            file.write(_LINE)
 
 
 @contextmanager

@@ -249,7 +249,8 @@ def connected(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient
     account = pwd.getpwuid(users.NOBODY if os.geteuid() == 0 else os.geteuid())
     with ExitStack() as undo:
         undo.enter_context(own_network())
-        state = undo.enter_context(closed_after(_state(account.pw_uid, account.pw_gid)))
+        owned = {"uid": str(account.pw_uid), "gid": str(account.pw_gid), "mode": "0700"}
+        state = undo.enter_context(closed_after(syscalls.detached_mount("tmpfs", owned, _ATTRIBUTES)))
         place = f"{servers.DESCRIPTORS}/{state}"
         Path(place, "smb.conf").write_text(_conf(place, directory, account.pw_name, options))
         contents = undo.enter_context(memory_file("fslab-contents"))
@@ -289,9 +290,3 @@ def _conf(place: str, directory: Path, account: str, options: Mapping[str, str])
 
 def _file(place: str) -> tuple[str, str]:
     return "--configfile", f"{place}/smb.conf"
-
-
-def _state(user: int, group: int) -> int:
-    """Return a descriptor of a new tmpfs that belongs to a user."""
-    options = {"uid": str(user), "gid": str(group), "mode": "0700"}
-    return syscalls.detached_mount("tmpfs", options, _ATTRIBUTES)

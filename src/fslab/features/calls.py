@@ -152,18 +152,13 @@ def _pair(place: TestPlace, name: str, flag: Rename) -> tuple[bool, bytes, bytes
     return True, old.read_bytes() if old.is_file() else b"", new.read_bytes()
 
 
-def _exchange(place: TestPlace) -> bool:
-    return _pair(place, "exchange", Rename.EXCHANGE) == (True, b"new", b"old")
-
-
-def _noreplace(place: TestPlace) -> bool:
-    return _pair(place, "noreplace", Rename.NOREPLACE) == (True, b"old", b"new")
-
-
 def _whiteout(place: TestPlace) -> bool:
     done, _, new = _pair(place, "whiteout", Rename.WHITEOUT)
-    old = place.directory / "whiteout-old"
-    return done and new == b"old" and old.is_char_device()
+    return done and new == b"old" and (place.directory / "whiteout-old").is_char_device()
 
 
-TRIES = {"exchange": _exchange, "noreplace": _noreplace, "whiteout": _whiteout}
+TRIES = {
+    "exchange": lambda place: _pair(place, "exchange", Rename.EXCHANGE) == (True, b"new", b"old"),
+    "noreplace": lambda place: _pair(place, "noreplace", Rename.NOREPLACE) == (True, b"old", b"new"),
+    "whiteout": _whiteout,
+}

@@ -15,15 +15,12 @@ from fslab.units import parse_duration, parse_size
 from fslab.workloads._fio_one_job import OneJob
 from fslab.workloads._fio_options import (
     ALIASES,
-    ASYNC_ENGINES,
     DIRECTORY,
     EXIT_WHAT,
     FILLS,
     LEFT_OUT,
-    MODE,
     NAME,
     ORDER,
-    SYNC_ENGINES,
 )
 from fslab.workloads._fio_refused_options import (
     COUNTS,
@@ -32,6 +29,7 @@ from fslab.workloads._fio_refused_options import (
     objection,
     of_directories,
     of_exits,
+    unsupported,
 )
 
 _MOST_NESTED = 10
@@ -315,15 +313,8 @@ def _filled_in(key: str, value: str, variables: Mapping[str, str]) -> tuple[str,
 
 def refusal(key: str, value: str) -> str | None:
     """Return why an option cannot be passed to fio, and what to do; None if it can. Of the file and beside it."""
-    if key == "ioengine" and value not in SYNC_ENGINES | ASYNC_ENGINES:
-        known = ", ".join(sorted(SYNC_ENGINES | ASYNC_ENGINES))
-        what = f"fslab does not support the I/O engine '{value}'"
-        return f"{what}: give another one as 'ioengine' beside 'file', or delete the job; supported: {known}"
-    if key == "rw" and "trim" in value:
-        return "fio trims block devices only, not files: delete the job, or give 'rw' beside 'file'"
-    if key == "rw" and not MODE.fullmatch(value):
-        modes = "read, write, randread, randwrite, rw or randrw"
-        return f"'{value}' is not a mode of fio: write {modes}"
+    if why := unsupported(key, value):
+        return f"{why}; delete the job, or give '{key}' beside 'file'"
     return objection(key, value) or _unreadable(key, value)
 
 

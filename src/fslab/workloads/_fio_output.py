@@ -68,7 +68,9 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
             f"{document.get('fio version', 'this fio')} reports latencies in µs; fslab needs fio 3.0 or newer"
         )
         raise ToolOutputError(what, where=REPORT, hint="install a newer fio")
-    if idle := [job for job in jobs if not any(_transfers(job, name) for name in ("read", "write"))]:
+    if idle := [
+        job for job in jobs if not any(job.get(name, {}).get("total_ios", 1) for name in ("read", "write"))
+    ]:
         # With exitall, such a job ended, or did not start, because another one had ended.
         raise ToolFailedError(
             f"job '{idle[0].get('jobname')}' transferred nothing in the measured time",
@@ -90,10 +92,6 @@ def _ended_in_ramp(job: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
         return False
     counts = [job.get(name, {}).get("lat_ns", {}).get("N") for name in ("read", "write")]
     return None not in counts and not any(counts)
-
-
-def _transfers(job: Mapping[str, Any], direction: str) -> bool:
-    return bool(job.get(direction, {}).get("total_ios", 1))
 
 
 def declared(job: OneJob) -> list[Metric]:
@@ -124,7 +122,9 @@ def figures(report: Mapping[str, Any], job: OneJob) -> dict[str, float | None]:
         part = report[direction]
         used = bool(part["total_ios"])
         found[f"{direction}_iops"] = float(part["iops"]) if used else None
-        found[f"{direction}_bandwidth"] = _bytes_per_s(part) if used else None
+        # fio 3.1 and older report only KiB/s.
+        bytes_per_s = float(part["bw_bytes"] if "bw_bytes" in part else part["bw"] * 1024)
+        found[f"{direction}_bandwidth"] = bytes_per_s if used else None
         found |= {f"{direction}_{name}": _latency_ns(part, *at) for name, at in _LATENCIES.items()}
     if job.syncs:  # fio reports fsync and fdatasync separately from the writes
         found |= {name: _latency_ns(report.get("sync", {}), *at) for name, at in _OF_SYNC.items()}
@@ -148,11 +148,6 @@ def _measured(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found: Mapping[str, Any] = part.get(name, {})
     count = found.get("N", part.get("total_ios", 0) if found.get("max") else 0)
     return found if count else {}
-
-
-def _bytes_per_s(part: Mapping[str, Any]) -> float:
-    """Return the bandwidth in B/s. fio 3.1 and older report only KiB/s."""
-    return float(part["bw_bytes"]) if "bw_bytes" in part else float(part["bw"]) * 1024
 
 
 def sync_count(job: Mapping[str, Any]) -> dict[str, int]:

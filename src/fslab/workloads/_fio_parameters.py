@@ -13,26 +13,30 @@ from pydantic import (
     ModelWrapValidatorHandler,
     TypeAdapter,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from fslab.cell import Scalar
-from fslab.errors import nearest
 from fslab.units import SomeSize, parse_duration, parse_size
 from fslab.workloads import MOST_AT_ONCE, Text, mistake, why_of
 from fslab.workloads._fio_one_job import JobParameters, OneJob, all_files
 from fslab.workloads._fio_options import (
-    ASYNC_ENGINES,
     LEFT_OUT,
-    METADATA_ENGINES,
     MIXED,
-    MODE,
     SYNC_ENGINES,
     directions,
 )
-from fslab.workloads._fio_refused_options import conflicts, count_mistake, cut_off, objection, spelled
+from fslab.workloads._fio_refused_options import (
+    conflicts,
+    count_mistake,
+    cut_off,
+    objection,
+    spelled,
+    unsupported,
+)
 
 _TIME = re.compile(r"\d+(?:us|ms|[smhd])?")  # fio 3.33 cuts fractions: 1.5 is 1 s
 VARIABLES = "variables."  # prefix of the keys that hold the variables of a job file
@@ -191,13 +195,11 @@ class FioParameters(JobParameters):
         }  # fmt: skip
         return {**{key: str(value) for key, value in own.items() if value is not None}, **self.others}
 
-    @field_validator("rw")
+    @field_validator("rw", "ioengine")
     @classmethod
-    def _known_mode(cls, value: str) -> str:
-        if "trim" in value:
-            raise ValueError("fio trims block devices only, not files")
-        if not MODE.fullmatch(value):
-            raise ValueError(f"'{value}' is not a mode of fio: read, write, randread, randwrite, rw, randrw")
+    def _supported(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and (why := unsupported(str(info.field_name), value)):
+            raise ValueError(why)
         return value
 
     @field_validator("bs")
@@ -217,31 +219,13 @@ class FioParameters(JobParameters):
             raise ValueError(f"'{value}' is less than a millisecond")
         return f"{run_ms}ms"
 
-    @field_validator("ioengine")
-    @classmethod
-    def _known_engine(cls, value: str | None) -> str | None:
-        if value in METADATA_ENGINES:
-            raise ValueError(
-                f"'{value}' transfers no data, yet fio reports a bandwidth for it: use 'tool: engine' instead"
-            )
-        known = SYNC_ENGINES | ASYNC_ENGINES
-        if value is not None and value not in known:
-            raise ValueError(f"fslab does not support the I/O engine '{value}': {nearest(value, known)}")
-        return value
-
     @model_validator(mode="wrap")
     @classmethod
     def _check_together(cls, data: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
         """Report all mistakes at once: invalid values, unknown and refused names, contradictions."""
         if not isinstance(data, dict):
             return handler(data)
-        objections = {
-            str(key): _needs_file(str(key))
-            or objection(str(key), value)
-            or _empty(value)
-            or _cut_off(key, value)
-            for key, value in data.items()
-        }
+        objections = {str(key): _objection(str(key), value) for key, value in data.items()}
         checked, mistakes = None, []
         try:
             checked = handler(data)
@@ -275,17 +259,16 @@ class FioParameters(JobParameters):
         return found
 
 
-def _needs_file(key: str) -> str | None:
-    return "has no effect without 'file'" if key == "scale" or key.startswith(VARIABLES) else None
-
-
-def _cut_off(key: str, value: Scalar) -> str | None:
-    """Return why fio cannot read a number. The fields are written as whole numbers, or are no numbers."""
+def _objection(key: str, value: Scalar) -> str | None:
+    """Return why a key cannot be given, or not with this value."""
+    if key == "scale" or key.startswith(VARIABLES):
+        return "has no effect without 'file'"
+    if (why := objection(key, value)) is not None:
+        return why
+    if value == "":
+        return "has no value: write one, or leave it out"
+    # The fields are written as whole numbers, or are no numbers.
     return None if key in {*FioParameters.model_fields, *LEFT_OUT} else cut_off(key, spelled(value))
-
-
-def _empty(value: object) -> str | None:
-    return "has no value: write one, or leave it out" if value == "" else None
 
 
 def _again(found: ErrorDetails) -> InitErrorDetails:

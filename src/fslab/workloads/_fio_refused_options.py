@@ -6,21 +6,25 @@ from itertools import chain
 from posixpath import normpath
 
 from fslab.cell import Scalar
-from fslab.errors import similar
+from fslab.errors import nearest, similar
 from fslab.units import plain_size
 from fslab.workloads import MOST_AT_ONCE, SECTOR_BYTES
 from fslab.workloads._fio_amounts import LARGEST_OF, Options, named_files, one_file
 from fslab.workloads._fio_one_job import OneJob
 from fslab.workloads._fio_options import (
     ALIASES,
+    ASYNC_ENGINES,
     DIRECTORY,
     EXIT_WHAT,
     EXITALL,
     GROUP,
     KNOWN,
     LEFT_OUT,
+    METADATA_ENGINES,
+    MODE,
     ORDER,
     REFUSED,
+    SYNC_ENGINES,
     ZONED,
     ZONES,
 )
@@ -79,6 +83,20 @@ def objection(key: str, value: object) -> str | None:
         advice = f"did you mean '{near}'?" if near else "delete it, or see fio --cmdhelp=all"
         return f"fio has no such option: {advice}"
     return count_mistake(key, str(value)) if key in COUNTS else _refused_value(key, str(value))
+
+
+def unsupported(key: str, value: str) -> str | None:
+    """Return why fslab does not use a mode or an I/O engine; None if it does."""
+    engines = SYNC_ENGINES | ASYNC_ENGINES
+    if key == "rw" and "trim" in value:
+        return "fio trims block devices only, not files"
+    if key == "rw" and not MODE.fullmatch(value):
+        return f"'{value}' is not a mode of fio: read, write, randread, randwrite, rw, randrw"
+    if key == "ioengine" and value in METADATA_ENGINES:
+        return f"'{value}' transfers no data, yet fio reports a bandwidth for it: use 'tool: engine' instead"
+    if key == "ioengine" and value not in engines:
+        return f"fslab does not support the I/O engine '{value}': {nearest(value, engines)}"
+    return None
 
 
 def _refused_value(key: str, value: str) -> str | None:

@@ -249,7 +249,7 @@ def _reading(engine: Engine, parameters: EngineParameters, output: ToolOutput) -
         if documents.metric_name(name, "rate") in engine.headline(parameters)
     }
     manifest: dict[str, Any] | None = untrusted_text.json_of(output.files.get(MANIFEST, "null"))
-    wrong = _differences(parameters, document["answer"], manifest) if manifest else {}
+    answer, truth = document["answer"], _truth(parameters, manifest) if manifest else {}
     return Reading(
         metrics=metrics,
         latencies=documents.latencies(shown),
@@ -270,7 +270,7 @@ def _reading(engine: Engine, parameters: EngineParameters, output: ToolOutput) -
         flushed=_flushed(parameters),
         rates=documents.rates_over_time(shown),
         errors={name: entry["errors"] for name, entry in done.items()},
-        wrong=wrong,
+        wrong={key: (answer[key], value) for key, value in truth.items() if answer[key] != value},
         messages=tuple(f"fslab-engine: {warning['message']}" for warning in document["warnings"]),
     )
 
@@ -296,15 +296,8 @@ def _flushed(parameters: EngineParameters) -> bool | None:
             return None
 
 
-def _differences(
-    parameters: EngineParameters, answer: Mapping[str, Any], manifest: Mapping[str, Any]
-) -> dict[str, tuple[Any, Any]]:
-    """Return where the answer differs from the manifest: key → (found, truth). Empty: no difference."""
-    truth = _truth(parameters, manifest)
-    return {key: (answer[key], value) for key, value in truth.items() if answer[key] != value}
-
-
 def _truth(parameters: EngineParameters, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the answer must say."""
     match parameters.operation:
         case "duplicates":
             return {key: manifest["duplicates"][key] for key in DUPLICATES}
