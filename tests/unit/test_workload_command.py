@@ -24,7 +24,7 @@ from fslab.study.load import load_text
 from fslab.system import proc
 from fslab.units import Direction, Unit
 from fslab.workloads import REGISTRY, Job, Parameters, ToolOutput
-from fslab.workloads._command_parameters import split
+from fslab.workloads.command import split
 
 COMMAND = REGISTRY.get("command")
 JOB = Job(directory=Path("/mnt/work"), scratch=Path("/run/s"), seed=7)

@@ -15,7 +15,7 @@ from fslab.plan.expand import expand
 from fslab.study.load import load_text
 from fslab.validity.facts import Depth, Rate
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
-from fslab.workloads._mixed_reading import combined
+from fslab.workloads.mixed import combined
 
 MIXED = REGISTRY.get("mixed")
 JOB = Job(directory=Path("/w"), scratch=Path("/s"), seed=7)
