@@ -250,7 +250,7 @@ def test_a_device_that_another_campaign_removes_before_it_is_opened_is_not_used(
     with ExitStack() as undo:
         up = stack.build(spec(), workspace, undo, slot="m", make=True)
         assert up.device is not None
-        assert len(asked) == 3
+        assert len(asked) >= 3, "more, if another campaign takes the last one"
 
 
 def test_mkfs_options_reach_mkfs(workspace: Workspace, shell: Any) -> None:
