@@ -13,6 +13,7 @@ from pathlib import Path
 from fslab.system import warm_memory
 from fslab.system.page_cache import DROP_CACHES
 
+_PATH = str(DROP_CACHES)
 _may_drop = True
 
 
@@ -45,7 +46,7 @@ def _is_reported(root: Path | None = None) -> bool:
 
 
 def _check(event: str, arguments: tuple[object, ...]) -> None:
-    if event == "open" and not _may_drop and str(arguments[0]) == str(DROP_CACHES):
+    if event == "open" and not _may_drop and str(arguments[0]) == _PATH:
         raise AssertionError(
             "drops the machine's caches: write 'cache: warm' in the study, or mark it 'alone'"
         )
