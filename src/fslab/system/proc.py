@@ -82,10 +82,26 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     # Without these, tools read no settings of a user, and use /tmp. In a HOME such as /tmp, others can put settings,
     # which can name programs (dpkg.cfg(5), popt(3)).
     for name, sticky in (("HOME", False), ("TMPDIR", True)):
-        if name in inherited and not path_owners.is_closed(Path(inherited[name]), sticky=sticky):
+        if name in inherited and not _is_closed(Path(inherited[name]), sticky=sticky):
             del inherited[name]
     path = ":".join(search_path.directories())
     return {**inherited, "PATH": path, "LC_ALL": "C", "TZ": "UTC", **(extra or {})}
+
+
+_closed: set[tuple[Path, bool, int, int, int]] = set()
+
+
+def _is_closed(place: Path, *, sticky: bool) -> bool:
+    """Return ``path_owners.is_closed``. What was closed once, only trusted users can change: it is judged again if it
+    was replaced, and not for each process, which takes a millisecond where images are mounted."""
+    try:
+        about = os.stat(place)  # noqa: PTH116 - for each process
+    except OSError:
+        return path_owners.is_closed(place, sticky=sticky)
+    known = (place, sticky, about.st_dev, about.st_ino, about.st_uid)
+    if known not in _closed and path_owners.is_closed(place, sticky=sticky):
+        _closed.add(known)
+    return known in _closed
 
 
 def run(
