@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.limits import LIMIT_S
 
-from fslab.system import memory, mounts, sysfs
+from fslab.system import loop_devices, memory, mounts, sysfs
 
 GRACE_S = 20.0  # for a clean-up after SIGTERM; only a process that ignores it is killed then
 POLL_S = 0.05
@@ -31,12 +31,11 @@ def detach_below(directory: Path) -> None:
 
     Delete their partitions first. Otherwise they would stay and belong to the next image on the same device.
     """
-    for entry in sysfs.SYS.glob("block/loop*/loop/backing_file"):
-        if _below(Path(sysfs.text(entry) or "/"), (directory,)):
-            block = entry.parent.parent
-            for number in block.glob("*/partition"):
-                subprocess.run(["delpart", f"/dev/{block.name}", number.read_text().strip()], check=False)
-            subprocess.run(["losetup", "--detach", f"/dev/{block.name}"], check=False)
+    for name, image in _images():
+        if _below(Path(image or "/"), (directory,)):
+            for number in (sysfs.SYS / "block" / name).glob("*/partition"):
+                subprocess.run(["delpart", f"/dev/{name}", number.read_text().strip()], check=False)
+            subprocess.run(["losetup", "--detach", f"/dev/{name}"], check=False)
 
 
 def end_below(directory: Path) -> None:
@@ -100,12 +99,16 @@ def settled(*directories: Path) -> set[str]:
 
 def _devices(directories: tuple[Path, ...]) -> set[str]:
     found = {
-        f"loop {entry.parent.parent.name} on {sysfs.text(entry)}"
-        for entry in sysfs.SYS.glob("block/loop*/loop/backing_file")
-        if _below(Path(sysfs.text(entry) or "/"), directories)
+        f"loop {name} on {image}" for name, image in _images() if _below(Path(image or "/"), directories)
     }
     found |= {f"mount {mount.target}" for mount in mounts.mounted() if _below(mount.target, directories)}
     return found | {f"link {link}" for link in links() if link.name.startswith(f"fslab-{os.getpid()}-")}
+
+
+def _images() -> list[tuple[str, str | None]]:
+    """Return the attached loop devices with their images."""
+    block = sysfs.SYS / "block"
+    return [(name, sysfs.text(block / name / "loop/backing_file")) for name in loop_devices.attached()]
 
 
 def _files(directories: tuple[Path, ...]) -> set[str]:

@@ -173,7 +173,7 @@ def test_a_loop_device_that_got_another_image_meanwhile_stays(
     device, image = tmp_path / "loop7", tmp_path / "ours.img"
     device.touch()
     # The device has our image when it is found, and another one once it is open.
-    answers = iter([[device], [], [], []])
+    answers = iter([[device], []])
     started: list[list[str]] = []
     monkeypatch.setattr(loop_devices, "attached_to", lambda _: next(answers))
     monkeypatch.setattr(proc, "run", lambda argv, **_: started.append(argv))

@@ -87,17 +87,18 @@ def _other_paths(block: Path) -> Iterator[Path]:
     """Yield the same disk, or the same partition, on other paths. A disk is identified by its worldwide name, a loop
     device by what it lies on."""
     whole = disk(block)
-    bytes_of = _worldwide_name if backing(whole) is None else _place
-    name = bytes_of(whole)
-    for other in sorted((sysfs.SYS / "block").glob("*")) if name else ():
-        try:
-            found = other.resolve()
-        except FileNotFoundError:  # it has been removed since it was listed
-            continue
-        if found != whole and bytes_of(found) == name:
-            same = found if whole == block else next(_like(block, found), None)
-            if same is not None:
-                yield same
+    if (place := _place(whole)) is not None:
+        others = [name for name in loop_devices.attached(sysfs.SYS) if name != whole.name]
+        found = [other for name in others if _place(other := sysfs.SYS / "block" / name) == place]
+    elif (worldwide := _worldwide_name(whole)) is not None:
+        others = [name for name in sorted(sysfs.names(f"{sysfs.SYS}/block")) if name != whole.name]
+        found = [o for name in others if _worldwide_name(o := sysfs.SYS / "block" / name) == worldwide]
+    else:
+        return
+    for other in found:
+        same = other.resolve() if whole == block else next(_like(block, other.resolve()), None)
+        if same is not None:
+            yield same
 
 
 def _like(part: Path, other: Path) -> Iterator[Path]:

@@ -7,7 +7,7 @@ sibling or parent PID namespace, and descriptors in the queue of a socket or in 
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from fslab.system import syscalls, sysfs
 
 PROC = Path("/proc")
 # Shared mappings: a process can write to the file through one long after it closed the descriptor.
-_SHARED = re.compile(r"^([0-9a-f]+-[0-9a-f]+) ..[-x]s [0-9a-f]+ (\S+ [1-9].*)", re.MULTILINE)
+_SHARED = re.compile(r"([0-9a-f]+-[0-9a-f]+) ..[-x]s [0-9a-f]+ (\S+ [1-9].*)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
@@ -33,39 +33,52 @@ def writers(numbers: Collection[str]) -> list[Writer]:
     """Return the processes that have a device or file with one of these numbers open or mapped for writing. A number is
     as from ``syscalls.file_number``."""
     found = set()
-    for process in PROC.glob("[0-9]*"):
-        if any(_writes(links, numbers) for links in _open_files(process)):
-            found.add(Writer(pid=int(process.name), name=sysfs.text(process / "comm") or "?"))
+    for name in sysfs.names(str(PROC)):
+        process = f"{PROC}/{name}"  # no Path: these are hundreds of processes with thousands of files
+        if name.isdecimal() and (_opened(process, numbers) or _mapped(process, numbers)):
+            found.add(Writer(pid=int(name), name=sysfs.text(Path(process, "comm")) or "?"))
     return sorted(found)
 
 
-def _open_files(process: Path) -> Iterator[Iterable[Path]]:
-    """Yield the links to each file that the process has open or mapped, even if its first thread has ended.
+def _opened(process: str, numbers: Collection[str]) -> bool:
+    """Return whether a process has one of the files open for writing, even if its first thread has ended."""
+    seen: list[int] = []
+    for task in sysfs.names(f"{process}/task"):
+        pid = int(task)
+        if any(syscalls.same_descriptors(pid, other) for other in seen):
+            continue
+        seen.append(pid)
+        links = (f"{process}/task/{task}/fd/{file}" for file in sysfs.names(f"{process}/task/{task}/fd"))
+        if any(_writes(link) and _leads_to([link], numbers) for link in links):
+            return True
+    return False
+
+
+def _mapped(process: str, numbers: Collection[str]) -> bool:
+    """Return whether a process has one of the files mapped for writing.
 
     All mappings of a file are together: a virtual machine can map its memory in thousands of pieces.
     """
-    seen: list[int] = []
-    for task in sysfs.entries(process / "task"):
-        pid = int(task.name)
-        if not any(syscalls.same_descriptors(pid, other) for other in seen):
-            seen.append(pid)
-            yield from ([link] for link in sysfs.entries(task / "fd"))
     mappings: dict[str, list[str]] = {}
-    for place, file in _SHARED.findall(sysfs.text(process / "maps") or ""):
-        mappings.setdefault(file, []).append(place)
-    for places in mappings.values():
-        yield (process / "map_files" / place for place in places)
+    for line in (sysfs.text(Path(process, "maps")) or "").split("\n"):
+        if "s " in line and (found := _SHARED.match(line)):  # few are shared, and a search of all takes long
+            mappings.setdefault(found[2], []).append(f"{process}/map_files/{found[1]}")
+    return any(_leads_to(links, numbers) and any(map(_writes, links)) for links in mappings.values())
 
 
-def _writes(links: Iterable[Path], numbers: Collection[str]) -> bool:
-    """Return whether one of the links, which all lead to the same file, was opened for writing."""
+def _writes(link: str) -> bool:
+    """Return whether the file was opened for writing: the mode of the link itself shows it (proc_pid_fd(5))."""
+    try:
+        return bool(os.lstat(link).st_mode & stat.S_IWUSR)
+    except OSError:  # it was closed
+        return False
+
+
+def _leads_to(links: Iterable[str], numbers: Collection[str]) -> bool:
+    """Return whether links, which all lead to the same file, lead to one with such a number."""
     for link in links:
         try:
-            if syscalls.file_number(link) not in numbers:
-                return False
-            # proc_pid_fd(5): the mode of the link itself shows how the file was opened.
-            if link.lstat().st_mode & stat.S_IWUSR:
-                return True
+            return syscalls.file_number(link) in numbers
         except OSError:
             continue  # it was closed
     return False

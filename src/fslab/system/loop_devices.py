@@ -63,17 +63,19 @@ def allows_direct_io(image: Path) -> bool:
 def attached_to(image: Path, sys: Path = sysfs.SYS) -> list[Path]:
     """Return the loop devices whose backing file is ``image``, deleted or not. Its directory may have any name."""
     real = image.parent.resolve() / image.name
-    wanted = {str(real), f"{real} (deleted)"}
-    return [
-        Path("/dev") / name
-        for name in attached(sys)
-        if sysfs.text(sys / "block" / name / "loop/backing_file") in wanted
-    ]
+    return [Path("/dev") / name for name in attached(sys) if _lies_on(name, real, sys)]
+
+
+def _lies_on(name: str, image: Path, sys: Path = sysfs.SYS) -> bool:
+    return sysfs.text(sys / "block" / name / "loop/backing_file") in {str(image), f"{image} (deleted)"}
 
 
 def attached(sys: Path = sysfs.SYS) -> list[str]:
     """Return the names of the loop devices that are attached."""
-    return [entry.parent.parent.name for entry in sorted(sys.glob("block/loop*/loop/backing_file"))]
+    # Without a Path for each: the kernel keeps the devices that it has made, often hundreds.
+    block = f"{sys}/block"
+    names = sorted(name for name in sysfs.names(block) if name.startswith("loop"))
+    return [name for name in names if os.path.exists(f"{block}/{name}/loop/backing_file")]  # noqa: PTH110
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,14 +162,15 @@ def detach(image: Path) -> None:
     """Detach every loop device on ``image`` and wait until the kernel has detached it. MountError, ToolFailedError or
     OSError at the deadline. Can be called twice."""
     deadline = time.monotonic() + DETACH_DEADLINE_S
-    while devices := attached_to(image):
+    devices = attached_to(image)
+    while devices:
         for device in devices:
             try:
                 _detach(device, image)
             except (ToolFailedError, OSError):  # or another process was faster
                 if attached_to(image) and time.monotonic() > deadline:
                     raise
-        if attached_to(image):
+        if devices := attached_to(image):
             if time.monotonic() > deadline:
                 raise MountError("the loop device cannot be detached", where=str(image), hint="fslab clean")
             time.sleep(0.02)
@@ -176,5 +179,5 @@ def detach(image: Path) -> None:
 def _detach(device: Path, image: Path) -> None:
     # While it is open, the device cannot get another image between the check and losetup.
     with opened(device):
-        if device in attached_to(image):
+        if _lies_on(device.name, image.parent.resolve() / image.name):
             proc.run(["losetup", "--detach", str(device)], timeout_s=30)

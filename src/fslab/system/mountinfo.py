@@ -54,9 +54,14 @@ def line_of(number: int, text: bytes) -> bytes | None:
     return next((line for line in text.split(b"\n") if line.startswith(b"%d " % number)), None)
 
 
+def target_of(line: bytes) -> bytes | None:
+    """Return the mount point of a line; None for an empty one."""
+    return unescaped(line.split(b" ", 5)[4]) if line else None
+
+
 def unescaped(text: bytes) -> bytes:
     """Decode space, tab, newline, backslash and other characters that the kernel writes as octal numbers."""
-    return _OCTAL.sub(lambda found: bytes([int(found[1], 8)]), text)
+    return _OCTAL.sub(lambda found: bytes([int(found[1], 8)]), text) if b"\\" in text else text
 
 
 def _path(written: bytes) -> Path:

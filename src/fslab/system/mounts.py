@@ -26,7 +26,10 @@ def mounted(path: Path = mountinfo.OWN) -> list[Mount]:
 def at(target: Path) -> Mount | None:
     """Return the mount whose mount point is exactly ``target`` (the topmost, if several), or None."""
     real = target.resolve()
-    return next((mount for mount in reversed(mounted()) if mount.target == real), None)
+    lines = mountinfo.OWN.read_bytes().split(b"\n")
+    # Only the line of that mount is parsed: this is asked before and after each of a trial's.
+    line = next((each for each in reversed(lines) if mountinfo.target_of(each) == os.fsencode(real)), None)
+    return None if line is None else Mount.of(line)
 
 
 def containing(path: Path) -> Mount:

@@ -122,7 +122,7 @@ def direct_alignment(path: Path) -> DirectAlignment | None:
     return DirectAlignment(memory_bytes=memory, offset_bytes=offset)
 
 
-def file_number(path: Path) -> str | None:
+def file_number(path: Path | str) -> str | None:
     """Return ``major:minor`` of the block device that a path leads to, ``cmajor:minor`` of a character device,
     ``fmajor:minor:inode`` of a regular file, None for any other file.
 
