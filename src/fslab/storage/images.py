@@ -16,7 +16,7 @@ from fslab.system.files import opened
 from fslab.system.signals import Teardown
 from fslab.units import format_size
 
-BLOCK_BYTES = 4 << 20
+BLOCK_BYTES = 1 << 20
 RESERVE_BYTES = 64 << 20
 RESERVE_SHARE = 8  # on a small file system, such as one in a guest's memory, reserve only 1/8 of its size
 RESERVE_FILES = 1000
