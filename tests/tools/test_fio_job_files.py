@@ -17,6 +17,8 @@ from tests.limits import ran
 from fslab import feasibility
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.errors import ToolFailedError, UsageError
+from fslab.feasibility._campaign import refused_by_tools
+from fslab.system import proc
 from fslab.units import parse_duration, parse_size
 from fslab.workloads import Commands, Job, ParsedWorkload, Reading, ToolOutput, parsed
 from fslab.workloads._fio_amounts import largest_request
@@ -191,6 +193,32 @@ def test_what_fio_refuses_is_refused_with_its_sentence_and_line_before_anything_
         feasibility.check("c", [cell], frozenset())
     assert any(told in why for why in feasibility.foresee([cell], tmp_path)[1])
     assert not list(tmp_path.iterdir())
+
+
+def test_jobs_are_checked_with_one_start_and_only_what_is_refused_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    started: list[tuple[str, ...]] = []
+    run = proc.run
+
+    def counted(argv: tuple[str, ...], **how: Any) -> proc.Completed:
+        started.append(argv)
+        return run(argv, **how)
+
+    monkeypatch.setattr(proc, "run", counted)
+
+    def cell(name: str, **more: str) -> Cell:
+        medium = MediumSpec(name="m", type="directory", options={"path": str(tmp_path)})
+        parameters = {"rw": "write", "size": "1m", "bs": name, **more}
+        work = WorkloadSpec(name=name, tool="fio", parameters=parameters)
+        return Cell(stack=StackSpec(name="s", medium=medium), workload=work)
+
+    accepted = [cell(f"{number}k") for number in range(1, 21)]
+    assert refused_by_tools(accepted) == []
+    assert [argv.count("--rw=write") for argv in started] == [16, 4]
+    (error,) = refused_by_tools([*accepted[:3], cell("32k", random_generator="foo")])
+    assert error.where == "workload '32k'"
+    assert "failed parsing random_generator=foo" in error.what
 
 
 @pytest.mark.parametrize("name", RUN)

@@ -186,9 +186,11 @@ class Commands:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
     """A command by which a tool checks its input itself, with the name and the text of its input file. It makes and
-    changes nothing. If the tool refuses the input, it says why, and the exit status is not 0."""
+    changes nothing. If the tool refuses the input, it says why, and the exit status is not 0. ``own``: the words after
+    ``argv``, if those of several checks can follow each other in one command."""
 
     argv: tuple[str, ...]
+    own: tuple[str, ...] = ()
     file: str | None = None
     text: str = ""
 

@@ -102,7 +102,7 @@ class Fio(FioJobs[FioParameters]):
         return replace(made, run=(*options, *logged, *report), outputs=(REPORT, *logs_of([parameters.one])))
 
     def checks(self, parameters: FioParameters, job: Job) -> tuple[Check, ...]:
-        return (Check(argv=(*CHECK, *long_options(_values(parameters, job)))),)
+        return (Check(argv=CHECK, own=tuple(long_options(_values(parameters, job)))),)
 
     def read(self, parameters: FioParameters, output: ToolOutput) -> Reading:
         """Parse the figures of the job. NoSpaceError or ToolFailedError if fio reports that it failed."""
