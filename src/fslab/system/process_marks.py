@@ -62,12 +62,17 @@ def _ancestry(root: Path) -> set[int]:
 
 
 def _is_marked(pid: int, mark: str, root: Path = Path("/proc"), name: str = MARK) -> bool:
-    # Without a Path and a buffer of _MOST_BYTES: each trial reads the environments of all processes nine times.
-    found = b""
+    # Plain calls, and no more of them than needed: each trial reads the environments of all processes nine times.
+    found, wanted = b"", f"{name}={mark}".encode()
     try:
-        with open(f"{root}/{pid}/environ", "rb", buffering=0) as file:  # noqa: PTH123
-            while len(found) < _MOST_BYTES and (piece := file.read(_PIECE_BYTES)):
-                found += piece
+        file = os.open(f"{root}/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            while len(found) < _MOST_BYTES:
+                found += (piece := os.read(file, _PIECE_BYTES))
+                if len(piece) < _PIECE_BYTES:
+                    break
+        finally:
+            os.close(file)
     except OSError:  # the process has ended, or may not be read
         return False
-    return f"{name}={mark}".encode() in found.split(b"\0")
+    return wanted in found and wanted in found.split(b"\0")
