@@ -29,7 +29,9 @@ def arranged(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
     begins = [alone, unaffected, *([] for _ in range(workers))]
     found: list[pytest.Item] = []
     for worker in range(workers):
-        begin, end = begins[worker] if workers > 1 else alone + unaffected, last[worker::workers]
+        begin = begins[worker] if workers > 1 else alone + unaffected
+        # Those of a module stay together, because they share a browser, pages or data, which each worker makes anew.
+        end = last[len(last) * worker // workers : len(last) * (worker + 1) // workers]
         size = (len(items) - len(found)) // (workers - worker)
         middle = islice(rest, max(0, size - len(begin) - len(end)))
         found += [*begin, *middle, *end]
