@@ -206,7 +206,7 @@ def test_what_others_have_mounted_is_not_kept_mounted(loop: Callable[[], Path], 
         shown = proc.run([sys.executable, "-c", script, str(directory), str(used)]).stdout
     finally:
         for target in (others, used):
-            mounts.unmount(target)
+            mounts.unmount(target, devices=None)
     assert f" {used} " in shown
     assert f" {others} " not in shown
 
@@ -380,6 +380,7 @@ def test_after_sigkill_clean_mounts_the_file_system_under_test_again(
     """The file system of a user stayed unmounted, and nothing knew that it had been mounted."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     directory = virtual("ext4", "--log", str(tmp_path / "fslab-disk.log"), "--log-data", options="noatime")
+    proc.run(["mount", "--make-unbindable", str(directory.parent)])
     before = mounts.at(directory.parent)
     (tmp_path / "request").write_text(json.dumps({**asked, "directory": str(directory / "new")}))
     ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "request")], check=False)
@@ -395,10 +396,11 @@ def test_after_sigkill_clean_mounts_the_file_system_under_test_again(
     after = mounts.at(directory.parent)
     assert before
     assert after
-    assert (before.source, before.options, before.filesystem) == (
+    assert (before.source, before.options, before.filesystem, ("unbindable",)) == (
         after.source,
         after.options,
         after.filesystem,
+        after.propagation,
     )
     assert not list(undo_journal.leftover())
 

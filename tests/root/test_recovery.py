@@ -10,7 +10,7 @@ import pytest
 from tests.disk_server import BINARY
 from tests.root.conftest import Document, RunCrash
 
-from fslab.system import mounts
+from fslab.system import mounts, proc
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
 
@@ -28,6 +28,7 @@ def test_what_was_synced_is_there_and_it_is_mounted_again(
     virtual: Virtual, recovered: Document, filesystem: str
 ) -> None:
     directory = virtual(filesystem, "--cache", "volatile")
+    proc.run(["mount", "--make-shared", str(directory.parent)])
     options = mounts.containing(directory).options
     found = recovered(directory)
     assert (found["filesystem"], found["lost"], found["damaged"]) == (filesystem, None, None)
@@ -35,7 +36,9 @@ def test_what_was_synced_is_there_and_it_is_mounted_again(
         assert found[f"{name}_ns"] > 0
     assert found["read_bytes"] > 0, "nothing was read to mount it"
     assert 0 <= found["kept_files"] <= FILES
-    assert mounts.containing(directory).options == options
+    after = mounts.containing(directory)
+    assert after.options == options
+    assert [each.partition(":")[0] for each in after.propagation] == ["shared"]
     (directory / "more").write_text("x")
 
 

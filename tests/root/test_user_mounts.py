@@ -21,7 +21,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
     """Return a directory with a file in memory. What is mounted there by the test is unmounted."""
     (made := tmp_path / "place").mkdir()
     with ExitStack() as undo:
-        undo.callback(mounts.unmount, made)
+        undo.callback(mounts.unmount, made, devices=None)
         proc.run(["mount", "-t", "tmpfs", "-o", "size=1m", "below", str(made)])
         (made / "file").write_text("mine")
         yield made
@@ -69,7 +69,7 @@ def test_a_part_of_a_file_system_is_not_replaced_by_all_of_it(place: Path, tmp_p
     (place / "part").mkdir()
     (shown := tmp_path / "shown").mkdir()
     with ExitStack() as undo:
-        undo.callback(mounts.unmount, shown)
+        undo.callback(mounts.unmount, shown, devices=None)
         proc.run(["mount", "--bind", str(place / "part"), str(shown)])
         assert "only /part of its file system" in refused(shown)
         assert f"also mounted at {shown}" in refused(place)
@@ -84,3 +84,5 @@ def test_a_subvolume_is_mounted_again_by_its_options() -> None:
     user_mounts.check_restorable(mount)
     with pytest.raises(UnsafeError, match="only /a b/c of its file system"):
         user_mounts.check_restorable(replace(mount, root=Path("/a b/c")))
+    with pytest.raises(UnsafeError, match="gets mounts from another mount namespace"):
+        user_mounts.check_restorable(replace(mount, propagation=("shared:4", "master:3")))

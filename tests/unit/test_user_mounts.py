@@ -13,7 +13,7 @@ from fslab.errors import FslabError, UnsafeError
 from fslab.storage import signatures, user_mounts
 from fslab.storage.layouts import volume_name
 
-GOOD = ["ext4", "rw,noatime", "/mnt/a b"]
+GOOD = ["ext4", "rw,noatime", "/mnt/a b", "shared"]
 
 
 def test_a_mount_is_read_as_it_was_written() -> None:
@@ -25,8 +25,9 @@ def test_a_mount_is_read_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     "target",
     [
-        *(json.dumps(each) for each in (["evil", *GOOD[1:]], GOOD[:2], [*GOOD, ""], ["none", *GOOD[1:]])),
-        *(json.dumps([*GOOD[:2], place]) for place in ("--bind", "mnt", "", "/mnt/\0", 1)),
+        *(json.dumps(each) for each in (["evil", *GOOD[1:]], GOOD[:3], [*GOOD, ""], ["none", *GOOD[1:]])),
+        *(json.dumps([*GOOD[:2], place, GOOD[3]]) for place in ("--bind", "mnt", "", "/mnt/\0", 1)),
+        json.dumps([*GOOD[:3], "rshared"]),
         "[[[", "[" * 100_000, "null", "",
     ],
     ids=lambda text: text[:20],
@@ -40,7 +41,7 @@ def test_what_cannot_be_a_mount_belongs_to_no_campaign(target: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "target"),
     [
-        (user_mounts.KIND, json.dumps(["ext4", "rw", "/not there"])),
+        (user_mounts.KIND, json.dumps(["ext4", "rw", "/not there", "private"])),
         (signatures.KIND, f"{volume_name('c')} ext4 1234"),
     ],
 )
@@ -59,6 +60,6 @@ def test_what_is_on_a_disk_that_is_gone_stays_in_the_journal(kind: str, target: 
 
 def test_what_is_mounted_by_now_needs_no_disk(tmp_path: Path) -> None:
     with CampaignJournal("c", tmp_path) as journal:
-        journal.will_create(user_mounts.KIND, json.dumps(["ext4", "rw", "/proc"]))
+        journal.will_create(user_mounts.KIND, json.dumps(["ext4", "rw", "/proc", "private"]))
         assert cleanup.undo_pending(journal)
         assert not journal.pending()

@@ -145,11 +145,13 @@ def _journaled(mount: Mount) -> Iterator[None]:
         yield
         return
     with CampaignJournal(new_id()) as journal:
-        entry = journal.will_create(user_mounts.KIND, user_mounts.target_of(mount), [mount.source])
+        target = user_mounts.target_of(mount)
+        entry = journal.will_create(user_mounts.KIND, target, [mount.source])
         try:
             yield
         finally:
             if mounts.at(mount.target) is not None:
+                user_mounts.again(target, [Path(mount.source)])
                 journal.undone(entry)
 
 

@@ -13,13 +13,15 @@ _OCTAL = re.compile(rb"\\([0-7]{3})")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mount:
     """One line. ``number``: the mount's id. ``device``: ``major:minor``. ``root``: the directory of the file system
-    that is mounted on ``target``. ``super_options``: of the file system, as written (with octal escapes)."""
+    that is mounted on ``target``. ``propagation``: the optional fields, such as ``shared:2``. ``super_options``: of the
+    file system, as written (with octal escapes)."""
 
     number: int
     device: str
     root: Path
     target: Path
     mount_options: str
+    propagation: tuple[str, ...]
     filesystem: str
     source: str
     super_options: bytes
@@ -28,13 +30,13 @@ class Mount:
     def of(cls, line: bytes) -> Self:
         """Return the mount of a line without its newline."""
         before, _, after = line.partition(b" - ")
-        number, _, device, root, target, mount_options = before.split(b" ")[:6]
+        number, _, device, root, target, mount_options, *propagation = before.split(b" ")
         # The last field, whatever is in the name of the source: users choose that.
         filesystem, source, *_, super_options = after.split(b" ")
         return cls(
             number=int(number), device=device.decode(), root=_path(root), target=_path(target),
-            mount_options=os.fsdecode(mount_options), filesystem=os.fsdecode(filesystem),
-            source=os.fsdecode(unescaped(source)), super_options=super_options,
+            mount_options=os.fsdecode(mount_options), propagation=tuple(map(os.fsdecode, propagation)),
+            filesystem=os.fsdecode(filesystem), source=os.fsdecode(unescaped(source)), super_options=super_options,
         )  # fmt: skip
 
     @property
