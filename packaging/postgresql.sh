@@ -16,6 +16,7 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     if [ -f "$conf" ]; then
         cp -p "$conf" "$conf.fslab"
         trap 'mv "$conf.fslab" "$conf"' EXIT
+        trap 'exit 1' HUP INT TERM
         echo "create_main_cluster = false" >>"$conf"
     fi
 fi
