@@ -14,6 +14,7 @@ import pytest
 
 from fslab.campaign import cleanup
 from fslab.campaign.undo_journal import CampaignJournal
+from fslab.errors import ToolTimeoutError
 from fslab.system import cgroup, freezer, proc, process_marks
 
 # Two processes that each count in a file of their own.
@@ -111,6 +112,20 @@ def test_a_program_that_ends_while_it_runs_is_not_waited_for(frozen: freezer.Fre
         frozen.freeze()
         frozen.thaw()
         assert started.completed().returncode == 0
+
+
+def test_a_program_whose_processes_are_always_new_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """fslab waits with the priority of real time there: it must not wait without end."""
+    frozen = freezer.GroupFreezer(
+        group=cgroup.ControlGroup(path=tmp_path), switch="s", words=("1", "0"), state="s", frozen=b"1"
+    )
+    numbers = itertools.count(1 << 30)
+    monkeypatch.setattr(freezer, "session", lambda _: [next(numbers)])
+    monkeypatch.setattr(freezer.Freezer, "limit_s", 0.1)
+    with pytest.raises(ToolTimeoutError, match="escaped"):
+        frozen.adopt(1)
 
 
 @pytest.mark.parametrize("kind", [cgroup.ControlGroup, freezer.SignalFreezer])

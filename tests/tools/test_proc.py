@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -250,6 +251,25 @@ def test_only_marked_processes_are_killed_even_if_a_number_is_used_again(
     assert process_marks.kill_marked(mark)
     assert ours.wait(LIMIT_S) == -signal.SIGKILL
     assert other.exit_code() is None
+
+
+def test_more_marked_processes_than_descriptors_are_killed(
+    start: Callable[..., proc.Child], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one for each, none was killed."""
+    mark = f"test-{os.getpid()}"
+    command = "for _ in $(seq 100); do sleep 1000 & done; wait"
+    start("sh", "-c", command, **{process_marks.MARK: mark})
+    wait_for(lambda: len(process_marks.marked_processes(mark)) == 101)
+    most, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (max(int(each.name) for each in Path("/proc/self/fd").iterdir()) + 90, hard)
+    )
+    try:
+        process_marks.end_marked(mark)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    wait_for(lambda: not process_marks.marked_processes(mark))
 
 
 def test_what_a_marked_process_has_started_without_the_mark_is_killed_too(

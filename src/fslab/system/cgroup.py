@@ -7,7 +7,6 @@ changes nothing for what runs in it, unless a controller is asked for. Version 1
 
 import logging
 import os
-import signal
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -62,7 +61,7 @@ class ControlGroup:
         if (switch := self.path / "cgroup.kill").exists():
             switch.write_text("1")
             return
-        with process_ending.sent(processes, signal.SIGKILL, self.processes):
+        for _ in process_ending.killed(processes, self.processes):
             pass
 
 

@@ -65,7 +65,13 @@ class GroupFreezer(Freezer):
     def adopt(self, leader: int) -> None:
         members = self.group.path / "cgroup.procs"
         # A process can fork before it is moved: repeat until the session has nobody outside.
+        deadline = time.monotonic() + self.limit_s
         while outside := [pid for pid in session(leader) if pid not in self.group.processes()]:
+            if time.monotonic() > deadline:
+                raise ToolTimeoutError(
+                    f"processes of the program escaped for {self.limit_s:.0f} s, each by starting another one",
+                    hint="measure without slices: slices: off",
+                )
             for pid in outside:
                 with contextlib.suppress(ProcessLookupError):
                     members.write_text(str(pid))

@@ -2,7 +2,6 @@
 those that commands of a workload started, of the stage of the trial."""
 
 import os
-import signal
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -46,9 +45,8 @@ def kill_marked(mark: str, *, name: str = MARK) -> bool:
         marked = [pid for pid in found if _is_marked(pid, mark, name=name)]
         return {*marked, *(child for pid in marked for child in freezer.descendants(pid))}
 
-    with process_ending.sent(whole(), signal.SIGKILL, whole) as killed:
-        for pid in killed:
-            freezer.let_end(pid)
+    for pid in process_ending.killed(whole(), whole):
+        freezer.let_end(pid)
     return bool(found)
 
 
