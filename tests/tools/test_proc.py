@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from tests import leaks
-from tests.limits import LIMIT_S, wait_for
+from tests.limits import LIMIT_S, ran, wait_for
 
 from fslab.errors import InterruptedBySignal, ToolFailedError, ToolMissingError, ToolTimeoutError
 from fslab.system import proc, process_marks, signals, syscalls, users
@@ -251,6 +251,31 @@ def test_only_marked_processes_are_killed_even_if_a_number_is_used_again(
     assert process_marks.kill_marked(mark)
     assert ours.wait(LIMIT_S) == -signal.SIGKILL
     assert other.exit_code() is None
+
+
+DEEP = """
+import os, subprocess, sys
+from fslab.system import process_marks
+nested = "import os, time\\nwhile not os.fork() and (left := left - 1): pass\\nos.wait() if left else time.sleep(1000)"
+mark = {process_marks.MARK: sys.argv[1]}
+with subprocess.Popen([sys.executable, "-SE", "-c", f"left = 80\\n{nested}"], env=mark) as outermost:
+    while len(process_marks.marked_processes(sys.argv[1])) < 80:
+        pass
+    sys.setrecursionlimit(60)
+    process_marks.end_marked(sys.argv[1])
+"""
+
+
+def test_a_chain_of_processes_longer_than_python_s_stack_is_killed() -> None:
+    """None of it was. Here the stack is shorter, and not the chain longer."""
+    mark = f"test-{os.getpid()}"
+    try:
+        done = ran([PYTHON, "-c", DEEP, mark])
+        assert (done.returncode, done.stderr) == (0, "")
+        wait_for(lambda: not process_marks.marked_processes(mark))
+    finally:
+        for left in process_marks.marked_processes(mark):
+            os.kill(left, signal.SIGKILL)
 
 
 def test_more_marked_processes_than_descriptors_are_killed(

@@ -171,12 +171,17 @@ def session(leader: int) -> list[int]:
     return [pid for pid, fields in _stats() if int(fields[3]) == leader and fields[0] not in _ENDED]
 
 
-def descendants(pid: int) -> Iterator[int]:
-    """Yield the children of a process, their children and so on (``/proc/PID/task/TID/children``, proc(5))."""
-    for task in sysfs.entries(Path(f"/proc/{pid}/task")):
-        for child in (sysfs.text(task / "children") or "").split():
-            yield int(child)
-            yield from descendants(int(child))
+def descendants(*pids: int) -> Iterator[int]:
+    """Yield the children of these processes, their children and so on, each once (``/proc/PID/task/TID/children``,
+    proc(5))."""
+    left, seen = [*pids], set[int]()
+    while left:
+        for task in sysfs.entries(Path(f"/proc/{left.pop()}/task")):
+            for child in map(int, (sysfs.text(task / "children") or "").split()):
+                if child not in seen:
+                    seen.add(child)
+                    left.append(child)
+                    yield child
 
 
 def _stats() -> Iterator[tuple[int, list[str]]]:

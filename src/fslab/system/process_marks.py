@@ -43,7 +43,7 @@ def kill_marked(mark: str, *, name: str = MARK) -> bool:
 
     def whole() -> set[int]:
         marked = [pid for pid in found if _is_marked(pid, mark, name=name)]
-        return {*marked, *(child for pid in marked for child in freezer.descendants(pid))}
+        return {*marked, *freezer.descendants(*marked)}
 
     for pid in process_ending.killed(whole(), whole):
         freezer.let_end(pid)
