@@ -28,7 +28,18 @@ from fslab.errors import (
 from fslab.machine import facts
 from fslab.storage import overwrite_check
 from fslab.store.database_errors import translated
-from fslab.system import cgroup, files, loop_devices, mountinfo, proc, process_marks, signals, sysfs, tools
+from fslab.system import (
+    cgroup,
+    files,
+    loop_devices,
+    mountinfo,
+    mounts,
+    proc,
+    process_marks,
+    signals,
+    sysfs,
+    tools,
+)
 from fslab.system.tool_messages import one_line
 
 # Recorded on Linux 6.18, but the last line: the root file system, tmpfs at a path with a space and a backslash, btrfs
@@ -72,6 +83,18 @@ def test_sysfs_unknown_is_none(tmp_path: Path) -> None:
     assert sysfs.selected(tmp_path / "scheduler") == "none"
     assert sysfs.selected(tmp_path / "words") == "write back"
     assert sysfs.selected(tmp_path / "missing") is None
+
+
+def test_a_process_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = tmp_path / "17"
+    (process / "ns").mkdir(parents=True)
+    (process / "ns/mnt").symlink_to("mnt:[1]")
+    (process / "mountinfo").write_bytes(b"66 1 7:3 / /a rw shared:1 - ext4 /dev/loop3 rw\n")
+    (process / "comm").write_bytes(b"\xff\x0bPPid:\t3\n")
+    (process / "status").write_bytes(b"Name:\t\xff\x0bPPid:\t3\nPPid:\t1\n")
+    monkeypatch.setattr(mounts, "PROC", tmp_path)
+    assert mounts._mounted_by(Path("/dev/loop3")) == ["process 17 (\udcff\x0bPPid:\t3)"]
+    assert sysfs.field(process / "status", "PPid") == "1"
 
 
 def test_loop_devices_of_an_image_and_no_others(tmp_path: Path) -> None:

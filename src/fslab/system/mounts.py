@@ -131,7 +131,7 @@ def _mounted_by(device: Path) -> list[str]:
     for process in PROC.glob("[0-9]*"):
         try:
             if any(os.path.realpath(mount.source) == real for mount in mounted(process / "mountinfo")):
-                name = (process / "comm").read_text().strip()
+                name = sysfs.text(process / "comm")
                 found.setdefault((process / "ns/mnt").readlink(), f"process {process.name} ({name})")
         except OSError:
             continue  # the process has ended, or may not be read

@@ -42,7 +42,7 @@ def number(path: Path) -> int | None:
 
 def field(path: Path, name: str) -> str | None:
     """Return the value of the first line ``name: value`` of a file such as /proc/cpuinfo, or None."""
-    for line in (text(path) or "").splitlines():
+    for line in (text(path) or "").split("\n"):  # a process can have other ends of lines in its name
         key, _, value = line.partition(":")
         if key.strip() == name:
             return value.strip()
