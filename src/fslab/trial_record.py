@@ -33,6 +33,23 @@ class Severity(StrEnum):
     INVALID = "invalid"
 
 
+_DEEPEST = 32  # pydantic writes no JSON that is nested more than 255 times
+
+
+def _written(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the value. Raises ValueError if it is nested too deeply to be written again: it can be another user's."""
+    inner: list[Any] = [value]
+    for _ in range(_DEEPEST):
+        levels = (each.values() if isinstance(each, dict) else each for each in inner)
+        inner = [each for level in levels for each in level if isinstance(each, dict | list)]
+        if not inner:
+            return value
+    raise ValueError("nested too deeply")
+
+
+JsonObject = Annotated[dict[str, Any], AfterValidator(_written)]
+
+
 class ValidityWarning(Frozen):
     """A warning about a trial, with its data and what to do about it.
 
@@ -43,7 +60,7 @@ class ValidityWarning(Frozen):
     severity: Severity
     message: Shown
     hint: Shown | None = None
-    data: dict[str, Any] = {}
+    data: JsonObject = {}
 
 
 class Metric(Frozen):
@@ -141,8 +158,8 @@ class Provenance(Frozen):
 
     commands: tuple[Command, ...] = ()
     tools: dict[str, str | None] = {}
-    machine: dict[str, Any] = {}
-    device: dict[str, Any] = {}
+    machine: JsonObject = {}
+    device: JsonObject = {}
     observed: dict[str, tuple[str, ...]] = {}
     parts: dict[str, RunPart] = {}
     plugins: dict[str, str] = {}

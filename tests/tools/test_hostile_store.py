@@ -29,6 +29,7 @@ from fslab.store import database_errors
 from fslab.store.campaign import CampaignStatus
 from fslab.store.store import Store
 from fslab.study import load
+from fslab.trial_record import Provenance, Severity, ValidityWarning
 
 STUDY = """\
 title: to be altered
@@ -273,6 +274,21 @@ def test_a_time_limit_that_is_none_is_refused(altered: Altered, limit_s: float) 
 def test_facts_that_are_calculated_with_are_of_their_types(altered: Altered, fact: dict[str, Any]) -> None:
     altered.campaign("machine", lambda machine: machine.update(fact))
     assert "contains data that fslab did not write: machine" in altered.refused()
+
+
+@pytest.mark.parametrize("value", [{}, []])
+def test_facts_that_are_nested_deeper_than_they_can_be_exported_are_refused(
+    altered: Altered, value: Any
+) -> None:
+    for _ in range(300):
+        value = {"inner": value}
+    with pytest.raises(ValueError, match="nested too deeply"):
+        Provenance(device=value)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        ValidityWarning(kind="a", severity=Severity.NOTE, message="m", data=value)
+    altered.execute("UPDATE campaigns SET machine = ?", json.dumps(value))
+    with Store.open(str(altered.store)) as store, pytest.raises(StoreError, match="nested too deeply"):
+        store.campaign("last")
 
 
 @pytest.mark.parametrize("value", [1e300, 7, b"\xff", "5", "[]"])

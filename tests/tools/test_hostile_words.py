@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
 import re
 import select
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.browser import campaigns
 from tests.limits import LIMIT_S
+from tests.made import CELL
 from tests.starter import Starter
 
 from fslab.cell import Cell
+from fslab.cli.common import print_json
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.trial_record import TrialRecord
@@ -138,3 +142,9 @@ def test_a_file_that_is_a_terminal_is_text_too(
     assert process.wait(LIMIT_S) == 0
     assert b"evil" in said
     assert CONTROL.findall(said.decode().replace("\r\n", "\n")) == []
+
+
+def test_a_name_that_is_not_utf_8_is_printed_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", printed := io.StringIO())
+    print_json({"\udcff": CELL.stack.medium})
+    assert json.loads(printed.getvalue()) == {"\udcff": CELL.stack.medium.model_dump()}

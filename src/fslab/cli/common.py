@@ -162,7 +162,8 @@ def print_json(value: Any) -> None:
     """Print JSON, also of models and dataclasses. Escapes all control characters, also those that JSON permits."""
     from pydantic_core import to_jsonable_python
 
-    document = json.dumps(to_jsonable_python(value), indent=2, ensure_ascii=False)
+    # Not all of it by pydantic, which refuses names of files that are not UTF-8.
+    document = json.dumps(value, indent=2, ensure_ascii=False, default=to_jsonable_python)
     sys.stdout.write(names.escaped(document) + "\n")
 
 

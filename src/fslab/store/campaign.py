@@ -14,7 +14,7 @@ from fslab.cell import Cell, Frozen
 from fslab.claims.schema import Claim
 from fslab.names import Shown, Word
 from fslab.stopping_settings import MOST_TRIALS, StoppingRule
-from fslab.trial_record import checked_facts
+from fslab.trial_record import JsonObject, checked_facts
 from fslab.units import counted
 
 
@@ -111,7 +111,7 @@ class Campaign(Frozen):
     seed: int
     cells: tuple[Cell, ...]
     trials: int = Field(ge=1, le=MOST_TRIALS)
-    machine: dict[str, Any] = Field(default_factory=dict)
+    machine: JsonObject = Field(default_factory=dict)
     created: AwareDatetime
     status: CampaignStatus = CampaignStatus.RUNNING
     name: str | None = None
