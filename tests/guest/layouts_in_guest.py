@@ -327,7 +327,7 @@ def refusals(spec: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
         except FslabError as error:
             said = str(error)
         finally:
-            mounts.unmount(target)
+            mounts.unmount(target, devices=None)
         shell("fsck.ext4", "-fn", found[1].path)
         shell("wipefs", "--all", found[1].path)
         return {"said": said, "left": left(found)}

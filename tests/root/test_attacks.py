@@ -54,7 +54,7 @@ def mounted(device: Path, target: Path, shell: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        mounts.unmount(target)
+        mounts.unmount(target, devices=None)
 
 
 class TestDevicesInUse:
@@ -353,7 +353,7 @@ class TestJournals:
             assert f"{theirs} belongs to user {NOBODY}" in str(told)
             assert mounts.at(victim)
         finally:
-            mounts.unmount(victim)
+            mounts.unmount(victim, devices=None)
         (theirs / "test-0005/mnt").unlink()
         monkeypatch.setenv("SUDO_UID", str(NOBODY))
         assert cleanup.clean_all()[1] == []

@@ -31,7 +31,7 @@ def mounted(loop: Callable[[], Path], tmp_path: Path) -> Iterator[Path]:
     proc.run(["mkfs.ext4", "-q", str(device)])
     proc.run(["mount", str(device), str(target)])
     yield target
-    mounts.unmount(target)
+    mounts.unmount(target, devices=None)
 
 
 def test_a_file_system_thaws_when_the_process_that_froze_it_is_killed(mounted: Path) -> None:

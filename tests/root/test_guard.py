@@ -84,7 +84,7 @@ def test_a_mounted_device_is_refused_whatever_its_name_and_even_with_wipe(
             assert "is mounted at" in refused(path, frozenset({path, str(device)}))
         assert (target / "precious").read_text() == "data"
     finally:
-        mounts.unmount(target)
+        mounts.unmount(target, devices=None)
 
 
 def test_a_mount_in_another_namespace_is_seen(loop: Make, stable: Stable, tmp_path: Path, shell: Any) -> None:
@@ -154,7 +154,7 @@ def test_a_disk_whose_partition_is_mounted_is_refused_even_with_wipe(
             path = stable(device)
             assert "is mounted at" in refused(path, frozenset({path}))
         finally:
-            mounts.unmount(target)
+            mounts.unmount(target, devices=None)
     finally:
         loop_devices.detach(image)
 

@@ -32,7 +32,7 @@ def volume(loop: Callable[[], Path], tmp_path: Path, shell: Any) -> Iterator[Pat
     try:
         yield target
     finally:
-        mounts.unmount(target)
+        mounts.unmount(target, devices=None)
 
 
 def copies(kind: str, options: Any, workspace: Workspace, *, in_guest: bool = False) -> media.Copies:

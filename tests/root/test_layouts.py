@@ -223,7 +223,7 @@ class TestSeveralDisks:
         for theirs in (False, True):
             crashed(spec(layout, filesystem, several(paths), **options), frozenset(paths), own_directories)
             if theirs:
-                mounts.unmount(own_directories / "test-joined-12" / "mnt")
+                mounts.unmount(own_directories / "test-joined-12" / "mnt", devices=None)
                 shell("mkfs.ext4", "-q", "-F", paths[0])
             assert "signature" in {entry.kind for entry in undoing.clean("test-joined-12")}
             assert shell("wipefs", "--noheadings", paths[1]).stdout == ""
@@ -267,7 +267,7 @@ class TestSeveralDisks:
             ):
                 DEVICE.check(DEVICE.parse_options({"path": " ".join(paths)}), workspace, disks=2)
         finally:
-            mounts.unmount(target)
+            mounts.unmount(target, devices=None)
 
     def test_all_are_checked_again_before_the_first_is_overwritten(
         self, disks: Disks, monkeypatch: pytest.MonkeyPatch

@@ -12,10 +12,20 @@ import pytest
 from tests import made
 
 from fslab import feasibility
+from fslab.campaign import cleanup
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.trial_loop import new_id
+from fslab.campaign.undo_journal import CampaignJournal
 from fslab.cell import StackSpec
-from fslab.errors import MkfsError, MountError, NoSpaceError, UnsafeError, UnsupportedError, UsageError
+from fslab.errors import (
+    FslabError,
+    MkfsError,
+    MountError,
+    NoSpaceError,
+    UnsafeError,
+    UnsupportedError,
+    UsageError,
+)
 from fslab.plan.expand import expand
 from fslab.storage import StackDevice, Workspace, images, stack
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
@@ -58,6 +68,31 @@ def test_every_file_system_comes_up_and_goes(filesystem: str, medium: str, works
         up.mount()
         assert (up.work / "file").stat().st_size == 10_000
     assert mounts.at(workspace.runtime / "mnt") is None
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_what_another_program_mounts_at_its_place_is_not_unmounted(
+    over: bool, workspace: Workspace, shell: Any
+) -> None:
+    """A file system in memory would lose its files."""
+    place, journal = workspace.runtime / "mnt", workspace.journal
+    assert isinstance(journal, CampaignJournal)
+    said = r"not unmounted: another program mounted theirs \(tmpfs\)"
+    with pytest.raises(FslabError), ExitStack() as undo:
+        up = stack.build(spec(), workspace, undo, slot="m", make=True)
+        if not over:
+            up.unmount()
+        shell("mount", "-t", "tmpfs", "theirs", place)
+        (place / "file").write_text("kept")
+        with pytest.raises(MountError, match=said):
+            up.unmount()
+    assert (place / "file").read_text() == "kept"
+    with pytest.raises(FslabError, match="another program mounted theirs"):
+        cleanup.undo_pending(journal)
+    assert (place / "file").read_text() == "kept"
+    shell("umount", place)
+    cleanup.undo_pending(journal)
+    assert mounts.at(place) is None
     assert not loop_devices.attached_to(workspace.images / f"fslab-{workspace.campaign}-m.img")
 
 
@@ -318,7 +353,7 @@ def test_a_full_disk_is_noticed_before_and_cleaned_after(
                 stack.build(full, workspace, undo, slot="m", make=True)
             assert list(small.iterdir()) == []
     finally:
-        mounts.unmount(small)
+        mounts.unmount(small, devices=None)
 
 
 def test_a_small_file_system_that_is_nearly_empty_has_room(tmp_path: Path, shell: Any) -> None:
@@ -336,7 +371,7 @@ def test_a_small_file_system_that_is_nearly_empty_has_room(tmp_path: Path, shell
         with pytest.raises(NoSpaceError, match="needs 6 MiB, but only 4 MiB are free"):
             images.check_room(small, 0)
     finally:
-        mounts.unmount(small)
+        mounts.unmount(small, devices=None)
 
 
 def test_an_image_directory_must_be_a_directory(workspace: Workspace, tmp_path: Path) -> None:

@@ -411,7 +411,7 @@ def mount() -> Iterator[Callable[[str, Path, str, Path | str], None]]:
 
         def mounted(filesystem: str, target: Path, options: str, source: Path | str = "fslab-test") -> None:
             proc.run(["mount", "-t", filesystem, "-o", options, str(source), str(target)])
-            undo.callback(mounts.unmount, target)
+            undo.callback(mounts.unmount, target, devices=None)
 
         yield mounted
 

@@ -79,7 +79,7 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
     ordered = sorted(pending, key=lambda entry: entry.kind == pool.KIND)
     with _settings_locked(pending, failures) as later:
         for entry in reversed(ordered):
-            if entry.kind not in {*_ON_DEVICES, *UNDO}:
+            if entry.kind not in {"mount", *_ON_DEVICES, *UNDO}:
                 raise FslabError(
                     f"unknown kind of entry '{entry.kind}' ({entry.target})",
                     where=str(journal.path),
@@ -131,7 +131,9 @@ def _undo(journal: CampaignJournal, entry: JournalEntry, places: _Places) -> Non
     places.check(entry)
     _check_ours(journal.campaign, entry)
     _check_disk(journal, entry)
-    if entry.kind in _ON_DEVICES:
+    if entry.kind == "mount":
+        _unmount(entry)
+    elif entry.kind in _ON_DEVICES:
         _ON_DEVICES[entry.kind](entry.target, entry.nodes())
     elif not _is_reset(entry):
         UNDO[entry.kind](entry.target)
@@ -224,9 +226,9 @@ def _check_disk(journal: CampaignJournal, entry: JournalEntry) -> None:
         )
 
 
-def _unmount(target: str) -> None:
-    path = Path(target)
-    mounts.unmount(path)
+def _unmount(entry: JournalEntry) -> None:
+    path = Path(entry.target)
+    mounts.unmount(path, {Path(os.path.realpath(each.name)).name for each in entry.devices})
     if path.is_dir():
         try:
             path.rmdir()
@@ -283,7 +285,6 @@ _ON_ITS_DISK: Mapping[str, Callable[[str], bool]] = {
 _PATHS = frozenset({"mount", "loop", "image", "directory", "tree", "disk"})
 _ON_DEVICES = {**_LAYOUTS, signatures.KIND: signatures.wipe, user_mounts.KIND: user_mounts.again}
 UNDO: Mapping[str, Callable[[str], None]] = {
-    "mount": _unmount,
     "loop": _detach,
     "image": lambda target: Path(target).unlink(missing_ok=True),
     "directory": _remove_directory,

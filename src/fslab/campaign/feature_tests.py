@@ -226,7 +226,7 @@ class _Made:
     @contextmanager
     def _second(self, argv: list[str]) -> Iterator[Path]:
         with Teardown() as undo:
-            self.workspace.will_mount(self._twin, undo)
+            self.workspace.will_mount(self._twin, undo, self.up.nodes)
             self._twin.mkdir(mode=0o700)
             self.workspace.run("feature", argv, failure=MountError)
             yield self._twin

@@ -201,7 +201,7 @@ class Examiner:
         self._kernel.reasons()
         with Teardown() as undo:
             # Before: mount(8) can be ended when it has mounted.
-            undo.callback(mounts.unmount, self.target)
+            undo.callback(mounts.unmount, self.target, devices=None)
             done = proc.run(argv, check=False, timeout_s=LIMIT_S)
             if done.returncode != 0:
                 self._last_error = " | ".join([*self._kernel.reasons()[-_LINES:], one_line(done.stderr)])

@@ -73,7 +73,7 @@ def _mounted(tested: Subject, file: Path, target: Path) -> bool:
     options = tested.driver.copy_mount_options(f"{tested.options},loop")
     argv = tested.driver.mount_argv(options, str(file), str(target))
     with Teardown() as undo:
-        undo.callback(mounts.unmount, target)
+        undo.callback(mounts.unmount, target, devices=None)
         return proc.run(argv, check=False, timeout_s=LIMIT_S).returncode == 0
 
 

@@ -106,7 +106,7 @@ def put_away(mount: Mount, tested: Subject, undo: ExitStack) -> None:
     """
     os.chdir("/")  # a campaign starts its tools in the directory under test
     undo.callback(tested.mount_again, mount.source, mount.target)
-    mounts.unmount(mount.target, deadline_s=IN_USE_S)
+    mounts.unmount(mount.target, [Path(mount.source).resolve().name], deadline_s=IN_USE_S)
 
 
 class _EndedError(FslabError):

@@ -53,10 +53,11 @@ def measure(directory: Path, device: str, tested: Subject, request: RecoveryRequ
     """
     target, server = mounts.containing(directory).target, recording.disk_of(directory)
     os.chdir("/")  # a campaign starts its tools in the directory under test
+    names = [Path(device).resolve().name]
     with Teardown() as undo:
         undo.callback(tested.mount_again, device, target)
         # This fails if another process uses the file system, and it makes earlier writes durable before the cut.
-        mounts.unmount(target, deadline_s=recording.IN_USE_S)
+        mounts.unmount(target, names, deadline_s=recording.IN_USE_S)
         tested.mount(device, target)
         _cut(server, directory, request)
         found, before, kernel = Recovery(), _transferred(server), Complaints(tested.driver.mount_type)
@@ -68,7 +69,7 @@ def measure(directory: Path, device: str, tested: Subject, request: RecoveryRequ
         )
         _look(directory, request, found)
         if request.check:
-            mounts.unmount(target)
+            mounts.unmount(target, names)
             mounts.wait_released(Path(device))
             found.check_ns = _check(device, tested, found)
     if found.damaged is None and (said := kernel.serious([Path(device).name])):
@@ -86,7 +87,7 @@ def _cut(server: Path, directory: Path, request: RecoveryRequest) -> None:
         try:
             _write(directory, request)
             disk_server.ask(server, "cut", unflushed=request.unflushed, seed=request.seed)
-            mounts.unmount(mount.target)
+            mounts.unmount(mount.target, [Path(mount.source).resolve().name])
             mounts.wait_released(Path(mount.source))
         except OSError as error:
             raise FslabError(

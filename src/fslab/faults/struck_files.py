@@ -97,7 +97,7 @@ class Ground:
         self.mount()
 
     def unmount(self, *, deadline_s: float = mounts.UNMOUNT_DEADLINE_S) -> None:
-        mounts.unmount(self.target, deadline_s=deadline_s)
+        mounts.unmount(self.target, [Path(self.device).resolve().name], deadline_s=deadline_s)
         mounts.wait_released(Path(self.device))
 
     def mount(self) -> None:

@@ -207,12 +207,14 @@ class Workspace:
             self.journal.will_create(*made)
             self.recorded.add(made)
 
-    def will_mount(self, target: Path, undo: ExitStack) -> None:
-        """Record a mount in the journal. ``undo`` unmounts it and removes its mount point."""
-        undo.callback(self._unmount, target, self.journal.will_create("mount", str(target)))
+    def will_mount(self, target: Path, undo: ExitStack, devices: Sequence[Path] = ()) -> None:
+        """Record a mount, from one of the devices, in the journal. ``undo`` unmounts it and removes its mount point."""
+        nodes = [each.resolve() for each in devices]
+        entry = self.journal.will_create("mount", str(target), [*map(str, nodes)])
+        undo.callback(self._unmount, target, [node.name for node in nodes], entry)
 
-    def _unmount(self, target: Path, entry: str) -> None:
-        mounts.unmount(target)
+    def _unmount(self, target: Path, devices: Sequence[str], entry: str) -> None:
+        mounts.unmount(target, devices)
         if target.exists():
             target.rmdir()
         self.journal.undone(entry)

@@ -181,7 +181,7 @@ class Stack:
             return True
         if self.target is None or self.device is None:
             return False
-        mounts.unmount(self.target)
+        mounts.unmount(self.target, self.devices)
         if self.pool:
             self.pool.export()
         mounts.wait_released(self.device.path)

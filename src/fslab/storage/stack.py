@@ -120,13 +120,14 @@ def _mounted(
     undo: ExitStack,
 ) -> Stack:
     target = mount_point(workspace.runtime, workspace.turn)
-    workspace.will_mount(target, undo)
+    nodes = tuple(dict.fromkeys(each.path for each in (device, *parts)))
+    workspace.will_mount(target, undo, nodes)
     target.mkdir(mode=0o700, exist_ok=True)
     stack = Stack(
         workspace=workspace, spec=spec, work=target / WORK if driver.mounted else target, filesystem=driver.name,
         device=device, parts=tuple(parts), driver=driver, plan=plan, pool=imported,
         target=target if driver.mounted else None,
-        nodes=tuple(dict.fromkeys(each.path for each in (device, *parts))),
+        nodes=nodes,
         watched=tuple(part.kernel_name for part in parts),
         buffered=any(part.buffered for part in parts),
         growths=tuple(part.grows for part in parts if part.grows),

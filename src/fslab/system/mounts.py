@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import time
+from collections.abc import Container
 from pathlib import Path
 
 from fslab.errors import MountError, ToolTimeoutError
@@ -79,10 +80,23 @@ def lower_devices(name: str) -> list[str]:
     return found
 
 
-def unmount(target: Path, *, deadline_s: float = UNMOUNT_DEADLINE_S) -> None:
-    """Unmount ``target`` if it is mounted; wait while it is busy, MountError at the deadline. Can be called twice."""
+def unmount(
+    target: Path, devices: Container[str] | None = (), *, deadline_s: float = UNMOUNT_DEADLINE_S
+) -> None:
+    """Unmount what fslab mounted at ``target``, if it is mounted; wait while it is busy, MountError at the deadline.
+    Can be called twice.
+
+    ``devices``: kernel names of those that it can be mounted from. Without a device, its source has fslab's name. None:
+    from any, in a mount namespace of fslab's own. MountError if something else is mounted there, or over it.
+    """
     ends = time.monotonic() + deadline_s
-    while at(target) is not None:
+    while there := [mount for mount in mounted() if mount.target == target.resolve()]:
+        if len(there) > 1 or not (devices is None or _is_from(there[0], devices)):
+            raise MountError(
+                f"not unmounted: another program mounted {there[-1].source} ({there[-1].filesystem}) there",
+                where=str(target),
+                hint=f"umount {target}; then: fslab clean",
+            )
         done = proc.run(["umount", str(target)], check=False, timeout_s=300)
         if done.returncode == 0:
             continue
@@ -93,6 +107,12 @@ def unmount(target: Path, *, deadline_s: float = UNMOUNT_DEADLINE_S) -> None:
                 hint=f"end the processes that use it (fuser -vm {target}), then: fslab clean",
             )
         time.sleep(0.1)
+
+
+def _is_from(mount: Mount, devices: Container[str]) -> bool:
+    if mount.source.startswith("/dev/"):
+        return device_under(mount) in devices or Path(mount.source).name in devices  # a disk that was removed
+    return mount.source.startswith("fslab")
 
 
 def wait_released(device: Path) -> None:
