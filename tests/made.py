@@ -1,12 +1,15 @@
 """What tests need of campaigns: stacks, cells, campaigns and trials, made of the fields that matter to a test."""
 
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.store.campaign import Campaign
 from fslab.trial_record import Status, TrialRecord, Value
 from fslab.units import Unit
+
+if TYPE_CHECKING:
+    from fslab.storage import Workspace
 
 Item = TypeVar("Item")
 STARTED = datetime(2026, 11, 20, 21, 49, 7, tzinfo=UTC)
@@ -61,3 +64,18 @@ def trial(block: int = 0, of: Cell = CELL, *, campaign: str = "c1", **more: Any)
 def iops(value: float | None) -> dict[str, Value]:
     """Return the metrics of a trial that only has its rate of writes."""
     return {"write_iops": Value(value=value, unit=Unit.IOPS)}
+
+
+def run(workspace: "Workspace", of: Cell) -> TrialRecord:
+    """Run a trial."""
+    from fslab.campaign.trial import run_trial  # for the few that do
+
+    return run_trial(
+        of, TrialKey(campaign=workspace.campaign, block=0, seed=7), workspace, machine={"kernel": "here"}
+    )
+
+
+def figures(record: TrialRecord) -> dict[str, float]:
+    """Return the metrics of a trial that has any, as far as they are known."""
+    assert record.metrics, record.error
+    return {name: value.value for name, value in record.metrics.items() if value.value is not None}

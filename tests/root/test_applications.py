@@ -22,8 +22,6 @@ from tests.limits import LIMIT_S
 from fslab import workloads
 from fslab.applications import REGISTRY, durable
 from fslab.applications import _postgresql_server as server
-from fslab.campaign.trial import run_trial
-from fslab.cell import TrialKey
 from fslab.errors import FailureClass, ToolFailedError, UnsupportedError
 from fslab.storage import Workspace
 from fslab.system import mounts, proc, tools, users
@@ -99,9 +97,7 @@ def run(
     skipped_without(tool)
     size = size or {"ext4": "160m"}.get(filesystem, "400m")
     stack = made.spec(filesystem, options={"size": size, "room": size}, mkfs_options=mkfs_options)
-    cell = made.cell(stack, tool, parameters, time_limit_s=limit_s)
-    key = TrialKey(campaign=workspace.campaign, block=0, seed=7)
-    return run_trial(cell, key, workspace, machine={"kernel": "here"})
+    return made.run(workspace, made.cell(stack, tool, parameters, time_limit_s=limit_s))
 
 
 def processes(workspace: Workspace, word: str = "") -> list[int]:

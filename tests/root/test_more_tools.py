@@ -10,8 +10,7 @@ import pytest
 from tests import made
 from tests.limits import LIMIT_S
 
-from fslab.campaign.trial import run_trial
-from fslab.cell import Cache, TrialKey
+from fslab.cell import Cache
 from fslab.storage import Workspace
 from fslab.system import proc, tools
 from fslab.trial_record import TrialRecord
@@ -27,28 +26,18 @@ def run(
     workspace: Workspace, filesystem: str, tool: str, parameters: dict[str, Any], cache: Cache = Cache.WARM
 ) -> TrialRecord:
     stack = made.spec(filesystem, options={"size": "320m", "room": "320m"})
-    cell = made.cell(stack, tool, parameters, time_limit_s=LIMIT_S, cache=cache)
-    return run_trial(
-        cell, TrialKey(campaign=workspace.campaign, block=0, seed=7), workspace, machine={"kernel": "here"}
-    )
+    return made.run(workspace, made.cell(stack, tool, parameters, time_limit_s=LIMIT_S, cache=cache))
 
 
 def written(record: TrialRecord) -> float:
-    found = record.probes["device_written_bytes_flushed"].value
-    assert found is not None
-    return found
-
-
-def known(record: TrialRecord) -> dict[str, float]:
-    assert record.metrics, record.error
-    return {name: value.value for name, value in record.metrics.items() if value.value is not None}
+    return made.known(record.probes["device_written_bytes_flushed"].value)
 
 
 @both_programs
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_iozone_at_a_point(filesystem: str, program: str, workspace: Workspace) -> None:
     record = run(workspace, filesystem, "iozone", {"size": "16m", "record": "64k", "program": program})
-    assert len(known(record)) == 6
+    assert len(made.figures(record)) == 6
     # The record names only the program that ran.
     which = {"engine": "fslab-engine", "iozone": "iozone"}
     found = {name for name in which.values() if record.provenance.tools.get(name) is not None}
@@ -61,17 +50,15 @@ def test_iozone_at_a_point(filesystem: str, program: str, workspace: Workspace) 
 def test_iozone_reads_cold_what_was_written_before(program: str, workspace: Workspace) -> None:
     given = {"tests": 1, "size": "32m", "record": "64k", "retest": False, "program": program}
     record = run(workspace, "ext4", "iozone", given, Cache.COLD)
-    assert set(known(record)) == {"read_bandwidth"}
-    read = record.probes["device_read_bytes"].value
-    assert read is not None
-    assert read >= 32 << 20
+    assert set(made.figures(record)) == {"read_bandwidth"}
+    assert made.known(record.probes["device_read_bytes"].value) >= 32 << 20
 
 
 @both_programs
 def test_iozone_with_processes_and_direct(program: str, workspace: Workspace) -> None:
     given = {"size": "8m", "record": "64k", "threads": 2, "direct": True, "program": program}
     record = run(workspace, "ext4", "iozone", given)
-    assert len(known(record)) == 6
+    assert len(made.figures(record)) == 6
 
 
 @iozone_is_here
@@ -132,7 +119,7 @@ def test_bonnie(filesystem: str, workspace: Workspace) -> None:
     given = {"size": "32m", "files": 2048, "dirs": 4, "max-size": "1k", "min-size": "1k", "fast": False}
     record = run(workspace, filesystem, "bonnie", given)
     # bonnie++ reports no rate below 0.5 s. Writing 3 MiB byte by byte takes longer on any machine; other tests may not.
-    assert {"putc_bandwidth", "write_latency_max", "seq_create_latency_max"} <= set(known(record))
+    assert {"putc_bandwidth", "write_latency_max", "seq_create_latency_max"} <= set(made.figures(record))
     assert record.provenance.tools["bonnie++"] is not None
     assert "tool_warning" in [warning.kind for warning in record.validity]
 
@@ -159,18 +146,14 @@ LOOPS = {("ext4", "create"), ("xfs", "read"), ("btrfs", "rmdir")}  # the others 
     ],
 )
 def test_shell_loops(filesystem: str, operation: str, workspace: Workspace) -> None:
-    assert (
-        known(run(workspace, filesystem, "shell", {"operation": operation, "files": 200}))[
-            f"{operation}_rate"
-        ]
-        > 0
-    )
+    record = run(workspace, filesystem, "shell", {"operation": operation, "files": 200})
+    assert made.figures(record)[f"{operation}_rate"] > 0
 
 
 @pytest.mark.parametrize("operation", ["delete", "mkdir", "touch", "echo", "cat", "dd", "rm"])
 def test_every_loop(operation: str, workspace: Workspace) -> None:
     record = run(workspace, "ext4", "shell", {"operation": operation, "files": 50, "sync": True})
-    assert known(record)[f"{operation}_rate"] > 0
+    assert made.figures(record)[f"{operation}_rate"] > 0
 
 
 @pytest.mark.parametrize("operation", ["create", pytest.param("dd", marks=pytest.mark.slow)])

@@ -9,8 +9,7 @@ import pytest
 from tests import made
 from tests.limits import LIMIT_S
 
-from fslab.campaign.trial import run_trial
-from fslab.cell import Cache, TrialKey
+from fslab.cell import Cache
 from fslab.errors import UnsafeError
 from fslab.probes import foreign_cpu
 from fslab.storage import Workspace
@@ -41,15 +40,7 @@ def run(
     cache: Cache = Cache.WARM,
 ) -> TrialRecord:  # fmt: skip
     stack = made.spec("ext4", options={"size": "160m", "room": "160m"})
-    cell = made.cell(stack, tool, parameters, time_limit_s=limit_s, cache=cache)
-    return run_trial(
-        cell, TrialKey(campaign=workspace.campaign, block=0, seed=7), workspace, machine={"kernel": "here"}
-    )
-
-
-def known(record: TrialRecord) -> dict[str, float]:
-    assert record.metrics, record.error
-    return {name: value.value for name, value in record.metrics.items() if value.value is not None}
+    return made.run(workspace, made.cell(stack, tool, parameters, time_limit_s=limit_s, cache=cache))
 
 
 def test_a_command_runs_in_its_directory_and_is_flushed(workspace: Workspace) -> None:
@@ -59,19 +50,17 @@ def test_a_command_runs_in_its_directory_and_is_flushed(workspace: Workspace) ->
         "sync": True,
         "metrics.moved.pattern": "moved ([0-9]+)",
     })  # fmt: skip
-    figures = known(found)
+    figures = made.figures(found)
     assert figures["moved"] == 8
     assert figures["time"] > 0
     assert found.raw["stdout"].splitlines()[0].endswith("/work")
-    written = found.probes["device_written_bytes"].value
-    assert written is not None
-    assert written >= 8 << 20
+    assert made.known(found.probes["device_written_bytes"].value) >= 8 << 20
 
 
 def test_a_file_of_a_command_is_its_stored_text(workspace: Workspace) -> None:
     raw = {"run": "sh {file} {seed}", "file": "x.sh", "file_text": "echo figure $1\n"}
     found = run(workspace, "command", {**raw, "metrics.seed.pattern": "figure ([0-9]+)"})
-    assert known(found)["seed"] == 7
+    assert made.figures(found)["seed"] == 7
 
 
 def test_a_server_that_refuses_root_runs_as_the_user_of_the_study(workspace: Workspace) -> None:
@@ -91,7 +80,7 @@ def test_a_server_that_refuses_root_runs_as_the_user_of_the_study(workspace: Wor
         "metrics.tps.pattern": r"tps = ([0-9.]+) \(without",
     })  # fmt: skip
     assert found.error is None, found.raw
-    assert known(found)["tps"] > 0
+    assert made.figures(found)["tps"] > 0
     assert found.raw["stdout"].splitlines()[:3] == ["1000", "postgres", "/var/lib/postgresql"]
 
 
@@ -167,7 +156,7 @@ def test_a_command_that_fails_fails_its_trial(workspace: Workspace) -> None:
 
 
 def test_a_job_file_has_figures_of_each_job(workspace: Workspace) -> None:
-    figures = known(run(workspace, "fio", {"file": "jobs.fio", "file_text": JOBS}))
+    figures = made.figures(run(workspace, "fio", {"file": "jobs.fio", "file_text": JOBS}))
     assert figures["reader_read_iops"] > 0
     assert figures["writer_write_clat_p99"] > 0
     assert not [name for name in figures if name.startswith("total")], "no two jobs share a direction"
@@ -181,7 +170,7 @@ def test_a_job_file_that_fio_refuses_fails_before_the_run(workspace: Workspace) 
 
 def test_a_filebench_file_runs_from_its_stored_text(workspace: Workspace) -> None:
     found = run(workspace, "filebench", {"file": "gone.f", "file_text": SCRIPT, "space": "16m"})
-    assert known(found)["ops_rate"] > 0
+    assert made.figures(found)["ops_rate"] > 0
 
 
 def test_a_mixed_load_has_figures_of_each_part(workspace: Workspace) -> None:
@@ -192,7 +181,7 @@ def test_a_mixed_load_has_figures_of_each_part(workspace: Workspace) -> None:
         "parts.job.tool": "fio", "parts.job.file": "j.fio",
         "parts.job.file_text": "[x]\nrw=write\nsize=4m\nruntime=1\ntime_based\n",
     })  # fmt: skip
-    figures = known(found)
+    figures = made.figures(found)
     assert figures["reader_read_iops"] > 0
     assert figures["files_create_rate"] > 0
     assert figures["job_write_bandwidth"] > 0
