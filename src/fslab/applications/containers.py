@@ -98,7 +98,6 @@ class Containers(SteppedApplication):
     removes = frozenset({"prune"})
 
     def lay_out(self, drive: DriveRequest) -> None:
-        """Make the archive of each layer."""
         (drive.directory / _ARCHIVES).mkdir()
         tree = _tree(drive, drive.directory)
         for number, layer in enumerate(_image(drive).layers):

@@ -67,7 +67,6 @@ class LogFile(DurableApplication):
 
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
-        """Yield a function that appends to the log, syncs it if asked to, then pauses."""
         interval_s = parse_duration(settings["interval"])
         with closing(_Log(directory, settings)) as log:
 

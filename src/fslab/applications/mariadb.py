@@ -167,7 +167,6 @@ class Mariadb(DurableApplication):
             return driven.checked(str(error))
 
     def lay_out(self, directory: Path, settings: Settings) -> None:
-        """Create two tables."""
         servers.own_directory(directory)
         with running(directory, {**_SMALL, **settings}) as mariadb:
             for statement in _CREATED:
@@ -175,7 +174,6 @@ class Mariadb(DurableApplication):
 
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
-        """Start one server for all transactions."""
         with running(directory, {**_SMALL, **settings}) as mariadb:
             mariadb.say(f"USE {DATABASE}")
 

@@ -156,7 +156,6 @@ class Postgresql(DurableApplication):
         )  # fmt: skip
 
     def prepare(self, drive: DriveRequest) -> None:
-        """Create a cluster with pgbench's tables, and shut it down."""
         server.initialise(drive.directory, segment_mb=_SEGMENT_MB)
         with server.running(drive.directory, {**drive.load.options(), "fsync": "off"}) as postgres:
             scale = f"--scale={drive.load.scale}"
@@ -190,7 +189,6 @@ class Postgresql(DurableApplication):
         )  # fmt: skip
 
     def lay_out(self, directory: Path, settings: Settings) -> None:
-        """Create a cluster with two tables."""
         server.initialise(directory)
         with server.session(directory, settings) as say:
             for statement in _CREATED:

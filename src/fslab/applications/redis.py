@@ -105,7 +105,6 @@ class Redis(DurableApplication):
         )  # fmt: skip
 
     def prepare(self, drive: DriveRequest) -> None:
-        """Set each key once."""
         servers.own_directory(drive.directory)
         with (
             server.running(drive.directory, {"appendfsync": "no"}) as redis,
@@ -128,14 +127,12 @@ class Redis(DurableApplication):
         return driven.checked(problem or server.bad_log(drive.directory))
 
     def lay_out(self, directory: Path, settings: Settings) -> None:  # noqa: ARG002
-        """Create an empty log."""
         servers.own_directory(directory)
         with server.running(directory, _PLAIN):
             pass
 
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
-        """Start one server, and set a key per transaction."""
         with server.running(directory, {**_PLAIN, **settings}) as redis, redis.session() as session:
 
             def commit(number: int, contents: bytes) -> None:

@@ -131,7 +131,6 @@ class Samba(DurableApplication):
         servers.own_directory(directory)
 
     def prepare(self, drive: DriveRequest) -> None:
-        """Make the files that are there before."""
         super().prepare(drive)
         for number in range(1, drive.load.there + 1):
             path = drive.directory / str(number)
@@ -148,7 +147,6 @@ class Samba(DurableApplication):
 
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
-        """Use one connection for all uploads."""
         with connected(directory, _named(settings)) as client:
             yield lambda number, contents: client.upload(str(number), contents)
 

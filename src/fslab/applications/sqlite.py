@@ -107,7 +107,6 @@ class Sqlite(DurableApplication):
         )  # fmt: skip
 
     def lay_out(self, directory: Path, settings: Settings) -> None:
-        """Create an empty table, and a table with a counter."""
         with closing(_connected(directory, settings, mode="rwc")) as database:
             database.execute(_TRANSACTIONS)
             database.execute(_COUNTER)
@@ -121,7 +120,6 @@ class Sqlite(DurableApplication):
 
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
-        """Open one connection for all transactions."""
         with closing(_connected(directory, settings)) as database:
             yield lambda number, contents: _inserting(database, lambda _: contents)(number)
 

@@ -34,7 +34,6 @@ class Untar(SteppedApplication):
     removes = frozenset({"remove"})
 
     def lay_out(self, drive: DriveRequest) -> None:
-        """Make the tree, and the archive of it; remove the tree."""
         _tree(drive).make()
         trees.pack(_ARCHIVE, _TREE, cwd=drive.directory)
 

@@ -97,11 +97,9 @@ class FioJobs(Workload[J]):
         return tuple(dict.fromkeys(names))
 
     def needs(self, parameters: J) -> Needs:
-        """Return the need for direct I/O in the directions in use."""
         return Needs(abilities=frozenset(each for job in parameters.jobs for each in job.abilities))
 
     def traits(self, parameters: J) -> Traits:
-        """Return the traits of all jobs together."""
         jobs = parameters.jobs
         return Traits(
             reads=any("read" in job.directions for job in jobs),
@@ -130,7 +128,6 @@ class FioFile(FioJobs[FioFileParameters]):
     Parameters = FioFileParameters
 
     def commands(self, parameters: FioFileParameters, job: Job) -> Commands:
-        """Return the commands: the layout of files that are read, then the jobs."""
         report = ("--output-format=json", f"--output={job.scratch / REPORT}")
         return Commands(
             prepare=(("fio", str(job.scratch / LAYOUT)),),

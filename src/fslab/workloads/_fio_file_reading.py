@@ -189,7 +189,6 @@ class _Reader:
     outer: list[Options | None] = field(default_factory=list)
 
     def read(self, place: str, line: str) -> None:
-        """Read one line."""
         if not place:
             # After an included file, fio goes on in the section that was open before it.
             if line == _BEGIN:

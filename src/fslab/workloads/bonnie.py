@@ -141,7 +141,6 @@ class Bonnie(Workload[BonnieParameters]):
         )
 
     def why_whole(self, parameters: BonnieParameters) -> str | None:
-        """Return why not, if there are small files."""
         return (
             "bonnie++ writes back all file systems (sync) in its tests of small files"
             if parameters.files
@@ -149,7 +148,6 @@ class Bonnie(Workload[BonnieParameters]):
         )
 
     def needs(self, parameters: BonnieParameters) -> Needs:
-        """Return the need for direct writes, if requested, and for the largest file."""
         wanted = {Ability.DIRECT_WRITES} if parameters.direct else set()
         largest = max(parameters.size_bytes, parse_size(parameters.max_size))
         return Needs(abilities=frozenset(wanted), largest_file_bytes=largest)

@@ -234,7 +234,6 @@ class OwnCommand(Workload[CommandParameters]):
         return RunsAs(user=parameters.user, limits=parameters.limits)
 
     def commands(self, parameters: CommandParameters, job: Job) -> Commands:
-        """Return the commands with the placeholders filled in."""
         name = f"files/{parameters.file}"
         values = {
             "{directory}": str(job.directory),
@@ -260,7 +259,6 @@ class OwnCommand(Workload[CommandParameters]):
         return {"runtime": runtime, **raw} if "{runtime}" in str(raw.get("run")) else dict(raw)
 
     def why_whole(self, parameters: CommandParameters) -> str | None:
-        """Return why not, unless the study says that it can."""
         why = "a command is measured in slices only with 'interruptible: true'"
         return None if parameters.interruptible else why
 

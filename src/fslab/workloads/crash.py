@@ -64,7 +64,6 @@ class Crash(OneDiskTest[CrashParameters]):
         return ("promises_broken", *lost)
 
     def commands(self, parameters: CrashParameters, job: Job) -> Commands:
-        """Return ``fslab crash test`` on the trial's directory, and its request."""
         request = CrashRequest(
             **dict(parameters), directory=job.directory, seed=job.seed % SEEDS, scratch=job.scratch,
             recordings=paths.recordings(),
@@ -87,7 +86,6 @@ class Crash(OneDiskTest[CrashParameters]):
         return Needs(abilities=frozenset({*made, Ability.PROMISES}))
 
     def scaled(self, parameters: CrashParameters, factor: float) -> scaling.Changes:
-        """Scale the numbers of sequences, states, recoveries and repairs."""
         found = {
             "sequences": scaling.count(parameters.runs, factor, least=_LEAST_SEQUENCES),
             "states": scaling.count(parameters.states, factor, least=_LEAST_STATES),

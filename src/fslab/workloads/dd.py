@@ -96,7 +96,6 @@ class Dd(Workload[DdParameters]):
         return (f"{parameters.op}_bandwidth",)
 
     def commands(self, parameters: DdParameters, job: Job) -> Commands:
-        """Return ``dd if=/dev/zero of=FILE`` for a write, ``dd if=FILE of=/dev/null`` for a read."""
         file = job.device or job.directory / FILE
         cleanup = () if job.device else (("rm", "-f", str(file)),)
         if parameters.op == "write":
@@ -133,18 +132,15 @@ class Dd(Workload[DdParameters]):
         """Return None: a device is a file to dd."""
 
     def needs(self, parameters: DdParameters) -> Needs:
-        """Return the need for direct I/O, if a flag requests it, and for a file of that size."""
         ability = Ability.DIRECT_WRITES if parameters.op == "write" else Ability.DIRECT_READS
         wanted = frozenset({ability} if parameters.direct else ())
         return Needs(abilities=wanted, largest_file_bytes=parameters.total_bytes)
 
     def scaled(self, parameters: DdParameters, factor: float) -> scaling.Changes:
-        """Scale the number of blocks, to at least 4 MiB."""
         least = -(-_LEAST_BYTES // parse_size(parameters.bs))
         return {"count": scaling.count(parameters.count, factor, least=least)}
 
     def traits(self, parameters: DdParameters) -> Traits:
-        """Return the traits of one file with one request at a time."""
         switch = {"oflag" if parameters.op == "write" else "iflag": "direct"}
         return Traits(
             reads=parameters.op == "read",

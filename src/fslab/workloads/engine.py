@@ -108,7 +108,6 @@ class Engine(Workload[EngineParameters]):
         """Return None: the engine reports when it measured what."""
 
     def needs(self, parameters: EngineParameters) -> Needs:
-        """Return the need for links, permissions, direct reads or reflinks, if the measured operations use them."""
         wanted = {ability for step, ability in _STEP_NEEDS.items() if step in parameters.measured}
         if parameters.direct:
             wanted.add(Ability.DIRECT_READS)
@@ -158,7 +157,6 @@ class Engine(Workload[EngineParameters]):
         return self.space_bytes(parameters) if "create" in parameters.measured else 0
 
     def expected_s(self, parameters: EngineParameters) -> float:
-        """Estimate the duration from the number of files and bytes."""
         if parameters.operation not in STEPS:
             files_s = 2 * parameters.tree_files / _GUESSED_FILES_PER_S
             return files_s + 2 * parameters.tree_bytes / _GUESSED_BYTES_PER_S

@@ -214,7 +214,6 @@ class Filebench(Workload[FilebenchParameters]):
     Parameters = FilebenchParameters
 
     def metrics(self, parameters: FilebenchParameters) -> tuple[Metric, ...]:  # noqa: ARG002
-        """Return file operations per second, bandwidth, latency of an operation, and CPU per operation."""
         return (
             Metric(name="ops_rate", unit=Unit.OPERATIONS_PER_SECOND),
             Metric(name="bandwidth", unit=Unit.BYTES_PER_SECOND),
@@ -229,7 +228,6 @@ class Filebench(Workload[FilebenchParameters]):
         return ("ops_rate",)
 
     def commands(self, parameters: FilebenchParameters, job: Job) -> Commands:
-        """Return one command that makes the files, and one that works on them."""
         options = {
             "run": f"{job.clock_s(parameters.runtime_s):g}",
             "seed": job.seed,
@@ -274,7 +272,6 @@ class Filebench(Workload[FilebenchParameters]):
         return _GROWTH * (size + stored_bytes(files, 1)) if files > 1 else size + size // 4
 
     def expected_s(self, parameters: FilebenchParameters) -> float:
-        """Return the run time, plus an estimate for making the files."""
         files, size = parameters.files_and_bytes or (0, 0)
         return parameters.runtime_s + files / _GUESSED_FILES_PER_S + size / _GUESSED_BYTES_PER_S
 

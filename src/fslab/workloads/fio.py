@@ -118,12 +118,10 @@ class Fio(FioJobs[FioParameters]):
         )
 
     def why_files(self, parameters: FioParameters) -> str | None:
-        """Return the options that are about files."""
         about = sorted(OF_FILES & set(parameters.others))
         return f"'{', '.join(about)}' of fio is about files" if about else None
 
     def why_whole(self, parameters: FioParameters) -> str | None:
-        """Return which of its options go by the clock, apart from the run time."""
         found = sorted(_BY_THE_CLOCK & set(parameters.others))
         return f"'{', '.join(found)}' of fio goes by the clock" if found else None
 

@@ -59,7 +59,6 @@ class IoErrors(OneDiskTest[IoErrorsParameters]):
         return ("silent", "reported", "unharmed")
 
     def commands(self, parameters: IoErrorsParameters, job: Job) -> Commands:
-        """Return the command that tests a fault in a directory of its own, and its request."""
         request = FaultRequest(
             directory=job.directory / "work",
             fault=parameters.fault,
@@ -69,7 +68,6 @@ class IoErrors(OneDiskTest[IoErrorsParameters]):
         return self.requested(request, job)
 
     def read(self, parameters: IoErrorsParameters, output: ToolOutput) -> Reading:  # noqa: ARG002
-        """Parse the counts of the document."""
         document = self.document(output)
         figures: dict[str, float | None] = {name: float(document[name]) for name in _COUNTS}
         if not document["hit"]:  # if no operation met the fault, these counts have no meaning

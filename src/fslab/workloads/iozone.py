@@ -109,7 +109,6 @@ class Iozone(Workload[IozoneParameters]):
         return _reading(parameters, rates, seconds, poor)
 
     def needs(self, parameters: IozoneParameters) -> Needs:
-        """Return the need for direct I/O, if requested, and for a file of this size."""
         both = frozenset({Ability.DIRECT_READS, Ability.DIRECT_WRITES})
         return Needs(
             abilities=both if parameters.direct else frozenset(), largest_file_bytes=parameters.size_bytes

@@ -163,7 +163,6 @@ class Mixed(Workload[MixedParameters]):
         return tuple(dict.fromkeys(t for part in parameters.parts.values() for t in part.tools()))
 
     def needs(self, parameters: MixedParameters) -> Needs:
-        """Return what any part needs."""
         needs = [part.needs() for part in parameters.parts.values()]
         return Needs(
             abilities=frozenset().union(*(each.abilities for each in needs)),
@@ -171,7 +170,6 @@ class Mixed(Workload[MixedParameters]):
         )
 
     def scaled(self, parameters: MixedParameters, factor: float) -> scaling.Changes:
-        """Return the changes of all parts."""
         return {
             f"parts.{name}.{key}": change
             for name, part in parameters.parts.items()

@@ -51,8 +51,6 @@ class Recovery(OneDiskTest[RecoveryParameters]):
         return ("recovery", "check") if parameters.check else ("recovery", "first_read")
 
     def commands(self, parameters: RecoveryParameters, job: Job) -> Commands:
-        """Return ``fslab crash recover`` in a directory of its own, its request, and the command that makes the
-        existing files."""
         there = ("fslab-engine", "populate", str(job.directory / "before"), "--seed", str(job.seed))
         prepare = (
             ((*there, "--class", f"files:{parameters.existing}:4k:fixed"),) if parameters.existing else ()
@@ -68,7 +66,6 @@ class Recovery(OneDiskTest[RecoveryParameters]):
         return _reading(self.document(output), parameters)
 
     def scaled(self, parameters: RecoveryParameters, factor: float) -> scaling.Changes:
-        """Scale the numbers of files, each to at least 100."""
         return {
             name: scaling.count(count, factor, least=100)
             for name in ("files", "existing")

@@ -103,7 +103,6 @@ class Shell(Workload[ShellParameters]):
         return (f"{parameters.operation}_rate",)
 
     def commands(self, parameters: ShellParameters, job: Job) -> Commands:
-        """Return the command that makes the directory, a loop that makes what is needed, and the measured loop."""
         directory = str(job.directory / DIRECTORY)
         before = _BEFORE.get(parameters.operation)
         return Commands(
@@ -139,7 +138,6 @@ class Shell(Workload[ShellParameters]):
         return {"files": scaling.count(parameters.files, factor, least=_LEAST_FILES)}
 
     def traits(self, parameters: ShellParameters) -> Traits:
-        """Return the traits of one file after the other, all in one directory."""
         return Traits(
             reads=parameters.operation in _READS,
             writes=parameters.operation not in _READS,
@@ -155,7 +153,6 @@ class Shell(Workload[ShellParameters]):
         return stored_bytes(parameters.files, max(1, parameters.size_bytes))
 
     def expected_s(self, parameters: ShellParameters) -> float:
-        """Estimate the duration from the number of processes."""
         loops = 2 if parameters.operation in _BEFORE else 1
         return loops * parameters.files / _GUESSED_PER_S
 

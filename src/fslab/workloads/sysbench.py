@@ -170,7 +170,6 @@ class Sysbench(Workload[SysbenchParameters]):
         return tuple(f"{direction}_{rate}" for direction in parameters.directions)
 
     def commands(self, parameters: SysbenchParameters, job: Job) -> Commands:
-        """Return prepare, run and cleanup, all with the same options."""
         options = ("sysbench", "fileio", *_options(parameters, job))
         prepare = () if parameters.file_test_mode == "seqwr" else ((*options, "prepare"),)
         return Commands(prepare=prepare, run=(*options, "run"), cleanup=((*options, "cleanup"),))
@@ -225,7 +224,6 @@ class Sysbench(Workload[SysbenchParameters]):
         return {"time": max(round(parse_duration(runtime)), 1), **raw}
 
     def needs(self, parameters: SysbenchParameters) -> Needs:
-        """Return the need for direct I/O, if the flags request it, and for a file of its share of the total size."""
         wanted = {Ability.DIRECT_READS: parameters.reads, Ability.DIRECT_WRITES: parameters.writes}
         return Needs(
             abilities=frozenset(each for each, used in wanted.items() if used and parameters.direct),
