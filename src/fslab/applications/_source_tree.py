@@ -18,7 +18,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from fslab import scaling
-from fslab.applications import StepLoad, run_program
+from fslab.applications import DriveRequest, StepLoad, run_program
 from fslab.errors import ToolFailedError, ToolOutputError
 from fslab.system.tools import Tool
 
@@ -164,6 +164,11 @@ class SourceTree:
             if not same:
                 return f"{path.relative_to(self.root)} has other contents"
         return None
+
+
+def tree_of(drive: DriveRequest, place: str | Path) -> SourceTree:
+    """Return the tree of a run, below a place in its directory."""
+    return SourceTree(root=drive.directory / place, files=drive.load.files, seed=drive.seed)
 
 
 def _files(root: Path) -> Iterator[Path]:

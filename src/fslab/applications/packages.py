@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -98,11 +97,11 @@ class Packages(SteppedApplication):
         run_program(_DPKG, f"--root={drive.directory / _ROOT}", *_OWN, unsafe, *what, cwd=drive.directory)
 
     def amount(self, drive: DriveRequest, step: str) -> Amount:
-        size = 0 if step == "remove" else sum(_tree(drive, Path(_ROOT)).sizes)
+        size = 0 if step == "remove" else sum(trees.tree_of(drive, _ROOT).sizes)
         return Amount(files=drive.load.files, read_bytes=size, written_bytes=size)
 
     def problem(self, drive: DriveRequest, step: str) -> str | None:
-        tree = _tree(drive, drive.directory / _ROOT)
+        tree = trees.tree_of(drive, f"{_ROOT}/{_PLACE}")
         if step == "remove":
             return f"{_PLACE} is still there" if tree.root.exists() else None
         return tree.problem(range(tree.files) if step == "upgrade" else range(0))
@@ -111,7 +110,7 @@ class Packages(SteppedApplication):
 def _pack(drive: DriveRequest, number: int, version: int) -> None:
     """Make a package of its share of the files."""
     staging, load = drive.directory / "staging", drive.load
-    tree = _tree(drive, staging)
+    tree = trees.tree_of(drive, staging / _PLACE)
     first, last = (load.files * each // load.packages for each in (number, number + 1))
     tree.write(dict.fromkeys(range(first, last), version))
     (staging / "DEBIAN").mkdir(mode=0o755)
@@ -128,7 +127,3 @@ def _name(number: int) -> str:
 
 def _file(number: int, version: int) -> str:
     return f"{version}/{_name(number)}.deb"
-
-
-def _tree(drive: DriveRequest, root: Path) -> trees.SourceTree:
-    return trees.SourceTree(root=root / _PLACE, files=drive.load.files, seed=drive.seed)

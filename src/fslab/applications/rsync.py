@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from fslab.applications import Amount, DriveRequest, SteppedApplication, run_program
 from fslab.applications import _source_tree as trees
 from fslab.system.tools import Tool
@@ -40,25 +38,21 @@ class Rsync(SteppedApplication):
     Load = RsyncLoad
 
     def lay_out(self, drive: DriveRequest) -> None:
-        _tree(drive, _SOURCE).make()
+        trees.tree_of(drive, _SOURCE).make()
 
     def before(self, drive: DriveRequest, step: str) -> None:
         if step == "changed":
-            _tree(drive, _SOURCE).change()
+            trees.tree_of(drive, _SOURCE).change()
 
     def perform(self, drive: DriveRequest, step: str) -> None:  # noqa: ARG002 - the same command
         run_program(_RSYNC, "--archive", "--delete", f"{_SOURCE}/", f"{_COPY}/", cwd=drive.directory)
 
     def amount(self, drive: DriveRequest, step: str) -> Amount:
-        tree = _tree(drive, _SOURCE)
+        tree = trees.tree_of(drive, _SOURCE)
         copied = {"first": range(tree.files), "unchanged": range(0), "changed": tree.changed}[step]
         size = sum(len(tree.contents(number, int(step == "changed"))) for number in copied)
         return Amount(files=tree.files, read_bytes=size, written_bytes=size)
 
     def problem(self, drive: DriveRequest, step: str) -> str | None:
-        tree = _tree(drive, _COPY)
+        tree = trees.tree_of(drive, _COPY)
         return tree.problem(tree.changed if step == "changed" else range(0))
-
-
-def _tree(drive: DriveRequest, name: str) -> trees.SourceTree:
-    return trees.SourceTree(root=Path(drive.directory, name), files=drive.load.files, seed=drive.seed)

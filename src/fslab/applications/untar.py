@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from fslab.applications import Amount, DriveRequest, SteppedApplication
 from fslab.applications import _source_tree as trees
 
@@ -34,7 +32,7 @@ class Untar(SteppedApplication):
     removes = frozenset({"remove"})
 
     def lay_out(self, drive: DriveRequest) -> None:
-        _tree(drive).make()
+        trees.tree_of(drive, _TREE).make()
         trees.pack(_ARCHIVE, _TREE, cwd=drive.directory)
 
     def perform(self, drive: DriveRequest, step: str) -> None:
@@ -47,7 +45,7 @@ class Untar(SteppedApplication):
                 trees.remove(_TREE, cwd=drive.directory)
 
     def amount(self, drive: DriveRequest, step: str) -> Amount:
-        tree = _tree(drive)
+        tree = trees.tree_of(drive, _TREE)
         size = sum(tree.sizes)
         read, written = {"unpack": (size, size), "walk": (size, 0), "remove": (0, 0)}[step]
         return Amount(files=tree.files, read_bytes=read, written_bytes=written)
@@ -55,10 +53,6 @@ class Untar(SteppedApplication):
     def problem(self, drive: DriveRequest, step: str) -> str | None:
         """Compare the tree with the seed; after its removal, nothing must be left."""
         if step != "remove":
-            return _tree(drive).problem()
+            return trees.tree_of(drive, _TREE).problem()
         left = drive.directory / _TREE
         return f"{left.name} is still there" if left.exists() else None
-
-
-def _tree(drive: DriveRequest) -> trees.SourceTree:
-    return trees.SourceTree(root=Path(drive.directory, _TREE), files=drive.load.files, seed=drive.seed)
