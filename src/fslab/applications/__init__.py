@@ -51,6 +51,13 @@ class Contract:
     durable: Promise
     consistent: Promise
 
+    @classmethod
+    def documented(
+        cls, source: str, *, durable: tuple[bool, str, str], consistent: tuple[bool, str, str]
+    ) -> Contract:
+        """Return a contract by one document: of each promise whether it is given, why, and why not."""
+        return cls(durable=promised(source, *durable), consistent=promised(source, *consistent))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecoveredData:
@@ -89,7 +96,7 @@ def digest(contents: bytes) -> str:
     return hashlib.md5(contents, usedforsecurity=False).hexdigest()
 
 
-def promised(source: str, *, given: bool, why: str, why_not: str) -> Promise:
+def promised(source: str, given: bool, why: str, why_not: str = "") -> Promise:
     """Return whether an application promises something, with what its documentation says."""
     return Promise(given=given, source=f"{source}: {why if given else why_not}")
 

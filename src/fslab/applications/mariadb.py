@@ -29,7 +29,6 @@ from fslab.applications import (
     RecoveredData,
     Settings,
     digest,
-    promised,
     run_program,
     sampled,
     setting,
@@ -61,7 +60,6 @@ _TROUBLE = re.compile(r"^[\d-]+ +[\d:]+ \d+ \[ERROR\] (.*)$", re.MULTILINE)
 _ELSEWHERE = re.compile(r"[Cc]an(?:not|'t) allocate memory|unknown (?:option|variable)")
 _DONE = re.compile(r"^ +total time: +([\d.]+)s\n +total number of events: +(\d+)$", re.MULTILINE)
 _BUCKET = re.compile(r"^ +(\d+\.\d+) \|\**\s+(\d+)$", re.MULTILINE)
-_DOCS = "InnoDB System Variables"
 _ROW_BYTES = 250  # of sysbench's tables, with its index
 _LAID_OUT_PER_S = 30_000.0
 # A small log and cache, for recordings.
@@ -132,17 +130,12 @@ class Mariadb(DurableApplication):
         """Return the promises. A page that is there in part can be recovered only from the doublewrite buffer."""
         consistent = settings["innodb_doublewrite"] == "on"
         durable = consistent and settings["innodb_flush_log_at_trx_commit"] == "1"
-        return Contract(
-            durable=promised(
-                _DOCS, given=durable,
-                why="innodb_flush_log_at_trx_commit 1: the log is written and synced at each commit",
-                why_not="the transactions of the last second may be lost",
-            ),
-            consistent=promised(
-                _DOCS, given=consistent,
-                why="innodb_doublewrite: a page of which only a part was written is recovered",
-                why_not="without innodb_doublewrite, a page of which only a part was written cannot be recovered",
-            ),
+        return Contract.documented(
+            "InnoDB System Variables",
+            durable=(durable, "innodb_flush_log_at_trx_commit 1: the log is written and synced at each commit",
+                     "the transactions of the last second may be lost"),
+            consistent=(consistent, "innodb_doublewrite: a page of which only a part was written is recovered",
+                        "without innodb_doublewrite, a page of which only a part was written cannot be recovered"),
         )  # fmt: skip
 
     def prepare(self, drive: DriveRequest) -> None:

@@ -28,7 +28,6 @@ from fslab.applications import (
     RecoveredData,
     Settings,
     digest,
-    promised,
     setting,
 )
 from fslab.applications import _postgresql_server as server
@@ -56,7 +55,6 @@ _SUMS = (
     "(SELECT sum(tbalance) FROM pgbench_tellers), (SELECT sum(bbalance) FROM pgbench_branches)"
 )
 CHECKPOINT_EVERY = 4
-_DOCS = "runtime-config-wal"
 _CREATED = (
     "CREATE TABLE transactions (number integer PRIMARY KEY, contents bytea)",
     "CREATE TABLE counter (last integer)",
@@ -143,16 +141,12 @@ class Postgresql(DurableApplication):
         given = {name for name, value in settings.items() if value == "on"}
         consistent = {"fsync", "full_page_writes"} <= given
         durable = consistent and "synchronous_commit" in given
-        return Contract(
-            durable=promised(
-                _DOCS, given=durable, why="with synchronous_commit, a commit waits until its log is on the disk",
-                why_not="the latest commits may be lost after a crash",
-            ),
-            consistent=promised(
-                _DOCS, given=consistent,
-                why="fsync and full_page_writes: the cluster can recover to a consistent state",
-                why_not="without fsync or full_page_writes, a power failure can corrupt the data",
-            ),
+        return Contract.documented(
+            "runtime-config-wal",
+            durable=(durable, "with synchronous_commit, a commit waits until its log is on the disk",
+                     "the latest commits may be lost after a crash"),
+            consistent=(consistent, "fsync and full_page_writes: the cluster can recover to a consistent state",
+                        "without fsync or full_page_writes, a power failure can corrupt the data"),
         )  # fmt: skip
 
     def prepare(self, drive: DriveRequest) -> None:

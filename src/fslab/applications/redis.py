@@ -21,16 +21,14 @@ from fslab.applications import (
     Records,
     RecoveredData,
     Settings,
-    promised,
     setting,
 )
 from fslab.applications import _redis as server
 from fslab.applications import _servers as servers
 from fslab.applications import _untrusted_data as untrusted
 from fslab.applications._servers import DamagedError
-from fslab.storage.crash_promises import Promise, Promises
+from fslab.storage.crash_promises import Promises
 
-_DOCS = "redis.io, Redis persistence"
 _AROUND_BYTES = 80  # of a command in the log
 _LOADED_PER_S = 30_000.0
 _REWRITTEN_BYTES = 64 << 20  # auto-aof-rewrite-min-size
@@ -94,15 +92,18 @@ class Redis(DurableApplication):
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002
         """Return the promises: what was synced before the reply is kept. The file is only appended to."""
         durable = settings["appendfsync"] == "always"
-        safe = "the append-only file has no corruption problems if there is a power outage"
-        return Contract(
-            durable=promised(
-                _DOCS, given=durable, why="appendfsync always: a single fsync before sending the replies",
-                why_not="everysec may lose one second of data; with no, the data is in the hands of the operating "
-                "system",
+        lost = (
+            "everysec may lose one second of data; with no, the data is in the hands of the operating system"
+        )
+        return Contract.documented(
+            "redis.io, Redis persistence",
+            durable=(durable, "appendfsync always: a single fsync before sending the replies", lost),
+            consistent=(
+                True,
+                "the append-only file has no corruption problems if there is a power outage",
+                "",
             ),
-            consistent=Promise(given=True, source=f"{_DOCS}: {safe}"),
-        )  # fmt: skip
+        )
 
     def prepare(self, drive: DriveRequest) -> None:
         servers.own_directory(drive.directory)

@@ -22,7 +22,6 @@ from fslab.applications import (
     Populated,
     RecoveredData,
     Settings,
-    promised,
     repeated,
     setting,
 )
@@ -31,7 +30,6 @@ from fslab.storage.crash_promises import Promises
 from fslab.system import sqlite_journal
 
 FILE = "database"
-_PRAGMA = "sqlite.org/pragma.html#pragma_synchronous"
 _ROW_BYTES = 32  # of a row, besides its contents
 _TRANSACTIONS = "CREATE TABLE transactions (number INTEGER PRIMARY KEY, contents BLOB)"
 _INSERT = "INSERT INTO transactions VALUES (?, ?)"
@@ -95,15 +93,12 @@ class Sqlite(DurableApplication):
         strict = synchronous in {"full", "extra"}
         durable = journalled and (synchronous == "extra" or (synchronous == "full" and mode != "delete"))
         consistent = journalled and (strict or (synchronous == "normal" and mode == "wal"))
-        return Contract(
-            durable=promised(
-                _PRAGMA, given=durable, why="'FULL' and 'EXTRA' synchronise before a commit returns",
-                why_not="a commit may roll back after a power loss",
-            ),
-            consistent=promised(
-                _PRAGMA, given=consistent, why="a power failure does not corrupt the database",
-                why_not="the database might become corrupted if power is lost",
-            ),
+        return Contract.documented(
+            "sqlite.org/pragma.html#pragma_synchronous",
+            durable=(durable, "'FULL' and 'EXTRA' synchronise before a commit returns",
+                     "a commit may roll back after a power loss"),
+            consistent=(consistent, "a power failure does not corrupt the database",
+                        "the database might become corrupted if power is lost"),
         )  # fmt: skip
 
     def lay_out(self, directory: Path, settings: Settings) -> None:

@@ -131,9 +131,9 @@ class VmImage(DurableApplication):
         """Return the promises. A sector may be old, new or zeros until a flush, but nothing else."""
         flushed = settings["cache_mode"] != "unsafe"
         kept = promised(
-            "qemu(1), -drive cache=", given=flushed,
-            why="data is on the disk after a flush of the guest; writethrough and directsync: after each write",
-            why_not="unsafe: flushes of the guest are ignored",
+            "qemu(1), -drive cache=", flushed,
+            "data is on the disk after a flush of the guest; writethrough and directsync: after each write",
+            "unsafe: flushes of the guest are ignored",
         )  # fmt: skip
         return Contract(
             durable=kept,
