@@ -196,11 +196,8 @@ class OneJob:
         second that of writes; a single one is of each."""
         requests = self.moved_bytes / self.block_bytes
         reads = read_share(self.mode, self.options)
-        paces = [
-            requests
-            / (first(self.options, "thinktime_blocks") or 1)
-            * seconds(self.options, "thinktime", unit="us")
-        ]
+        pauses = requests / (first(self.options, "thinktime_blocks") or 1)
+        paces = [pauses * seconds(self.options, "thinktime", unit="us")]
         for key, amount in (("rate", self.moved_bytes), ("rate_iops", requests)):
             of_reads, comma, of_writes = (self.options.get(key) or "").partition(",")
             limits = (of_reads, of_writes.partition(",")[0] if comma else of_reads)
@@ -291,7 +288,5 @@ def covered_s(found: Iterable[tuple[float, float]]) -> float:
 
 def together_s(found: Sequence[tuple[float, float]]) -> float | None:
     """Return the time from the first start to the last end; None if at no time all of the jobs ran."""
-    first_start, last_end = min(begin for begin, _ in found), max(end for _, end in found)
-    if max(begin for begin, _ in found) >= min(end for _, end in found):
-        return None
-    return last_end - first_start
+    begins, ends = zip(*found, strict=True)
+    return float(max(ends) - min(begins)) if max(begins) < min(ends) else None
