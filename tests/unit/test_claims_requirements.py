@@ -368,7 +368,7 @@ def test_facts_come_from_usable_trials() -> None:
 
     check = RequirementCheck(trials=Trials(records=[machine, *records[1:]]))
     asked = asked_of(claim("ext4 / xfs > 1", metric="iops"), Scope(cells=(guest, XFS)))
-    one = check.compared(asked.parts[0]).sides[0]
+    one = check.side(asked.parts[0].figures[0])
     assert (one.cpus, one.memory_bytes, one.emulated, one.warnings) == (
         1, MIB, True, frozenset({"zeros_only"}),
     )  # fmt: skip
@@ -386,8 +386,8 @@ def test_two_sizes_show_the_cost_that_does_not_grow() -> None:
     ]
     text = "ext4[size=128m] / ext4[size=64m] > 1"
     asked = asked_of(claim(text, metric="write_bandwidth"), Scope(cells=(small, large)))
-    sides = RequirementCheck(trials=Trials(records=records)).compared(asked.parts[0]).sides
-    assert [side.fixed_share for side in sides] == pytest.approx([0.25, 0.4])
+    check = RequirementCheck(trials=Trials(records=records))
+    assert [check.side(figure).fixed_share for figure in asked.parts[0].figures] == pytest.approx([0.25, 0.4])
 
 
 def test_a_small_stated_effect_halves_the_margin() -> None:

@@ -131,48 +131,34 @@ class CampaignEstimates:
             return without(0, Reason.NO_SAMPLES, PAIRS_LEAST, coverage)
         over, under = (_product(values, powers, blocks, way) for way in (1, -1))
         if has_zeros:
-            return self._median(over, coverage, looked)
+            early = self._early(looked, len(over), coverage)
+            return early or estimate_figure(over, looks=self.looks, coverage=coverage, blocks=looked)
         found = self._compare(over, under, coverage, prior, looked)
         # The denominator is not an independent sample here, so an interval from all pairs would be invalid.
         unpaired = found.method in UNPAIRED
         return dataclasses.replace(found, interval=None, reason=Reason.TOO_FEW_SAMPLES) if unpaired else found
 
     def _compare(
-        self,
-        a: Mapping[int, float],
-        b: Mapping[int, float],
-        coverage: float,
-        prior: NoisePrior | None,
-        looked: int,
+        self, a: Values, b: Values, coverage: float, prior: NoisePrior | None, looked: int
     ) -> Estimate:
         """Compare in the blocks that both have. ``looked``: the blocks that they took part in.
 
         This is the number of blocks of the look: the cells of a comparison may be left out of some blocks, and a failed
         trial must not make one look use the level of the one before again.
         """
-        if self._is_early(looked):
-            return self._early(min(len(a), len(b)), coverage)
         question = Question(over=a, under=b, prior=prior, blocks=looked or None)
-        return estimate(question, looks=self.looks, coverage=coverage)
+        early = self._early(looked, min(len(a), len(b)), coverage)
+        return early or estimate(question, looks=self.looks, coverage=coverage)
 
-    def _median(self, values: Values, coverage: float, looked: int) -> Estimate:
-        """Estimate a figure, some of whose values are 0. ``looked``: see :meth:`_compare`."""
-        if self._is_early(looked):
-            return self._early(len(values), coverage)
-        return estimate_figure(values, looks=self.looks, coverage=coverage, blocks=looked)
-
-    def _is_early(self, looked: int) -> bool:
-        """Return whether an interim analysis is before the blocks of the first look.
+    def _early(self, looked: int, size: int, coverage: float) -> Estimate | None:
+        """Return that there are too few blocks if an interim analysis is before those of the first look.
 
         Cells that begin later than the campaign have fewer blocks than others at its interim analyses. Both looks would
         spend the error of the first one. A report of a campaign that ended early takes the place of the first look.
         """
-        return self.interim and self.looks is not None and looked < self.looks.at(0)
-
-    def _early(self, size: int, coverage: float) -> Estimate:
-        return without(
-            size, Reason.TOO_FEW_SAMPLES, self.looks.at(0) if self.looks else PAIRS_LEAST, coverage
-        )
+        if not self.interim or self.looks is None or looked >= self.looks.at(0):
+            return None
+        return without(size, Reason.TOO_FEW_SAMPLES, self.looks.at(0), coverage)
 
 
 def _product(

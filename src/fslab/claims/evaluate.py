@@ -74,25 +74,17 @@ class Evaluator(CampaignEstimates):
         findings = self.findings(parts, margin)
         told = [(part.bounds.is_direction, each) for part, each in zip(parts, findings, strict=True)]
         verdict = verdicts.of_claim(map(verdict_of, findings), complete=not missing)
-        effort = (
-            effort_of(parts, findings, self.trials.cost_s, margin) if verdict is ClaimVerdict.OPEN else None
-        )
-        tendency = verdicts.of_claim(map(tendency_of, findings), complete=not missing)
-        tends = verdict is ClaimVerdict.OPEN and tendency is not ClaimVerdict.OPEN
-        reason = None
+        reason = effort = tendency = None
         if verdict is ClaimVerdict.OPEN:
-            left = [] if effort else findings
-            reason = OpenReason.NOISE
-            if any(finding.at_limit for finding in left):
-                reason = OpenReason.AT_LIMIT
-            elif any(finding.campaigns_differ for finding in left):
-                reason = OpenReason.CAMPAIGNS
+            effort = effort_of(parts, findings, self.trials.cost_s, margin)
+            tendency = verdicts.of_claim(map(tendency_of, findings), complete=not missing)
+            reason = _open_reason(findings, tendency, known_effort=effort is not None)
         return ClaimAnswer(
             verdict=verdict, words=answer_words(verdict, findings, missing, absent="not measured here", margin=margin),
             parts=len(parts), findings=findings, margin=margin,
             direction=verdicts.of_known(each.verdict if only else each.direction for only, each in told),
             size=verdicts.of_known(None if only else each.verdict for only, each in told),
-            reason=OpenReason.INDEPENDENCE if tends else reason, tendency=tendency if tends else None,
+            reason=reason, tendency=None if tendency is ClaimVerdict.OPEN else tendency,
             more_s=effort.seconds if effort else None,
         )  # fmt: skip
 
@@ -236,6 +228,18 @@ class Evaluator(CampaignEstimates):
             n_a=fewest, n_b=fewest, ratio=exp(middle - under_middle), interval=interval, p_value=None, reason=None,
             needed=PAIRS_LEAST, method=estimates[0].method, coverage=coverage,
         )  # fmt: skip
+
+
+def _open_reason(
+    findings: Sequence[PartFinding], tendency: ClaimVerdict, *, known_effort: bool
+) -> OpenReason:
+    if tendency is not ClaimVerdict.OPEN:
+        return OpenReason.INDEPENDENCE
+    if not known_effort and any(finding.at_limit for finding in findings):
+        return OpenReason.AT_LIMIT
+    if not known_effort and any(finding.campaigns_differ for finding in findings):
+        return OpenReason.CAMPAIGNS
+    return OpenReason.NOISE
 
 
 def _largest(side: Sequence[Estimate]) -> tuple[float, float, float]:

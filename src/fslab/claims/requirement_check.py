@@ -31,6 +31,18 @@ _HOST, _UML, _TCG = "host", "uml", "tcg"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ClaimParts:
+    """One claim as its parts. ``missing``: parts without cells. ``margin``: the smallest difference of interest.
+    ``demands``, ``lever``: what it requires of the cells that decide it."""
+
+    parts: Sequence[Part]
+    missing: Sequence[str]
+    margin: float
+    demands: Sequence[Demand] = ()
+    lever: Lever | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
     """What is known beside the trials. ``printed``: the publication's figures by cell id and metric name.
 
@@ -58,11 +70,8 @@ class RequirementCheck:
         every = (self.trials, *self.others)
         if any(all(each.why_none(figure) for each in every) for figure in part.figures):
             return None
-        return next(unmet_of(self.compared(part, lever), demands), None)
-
-    def compared(self, part: Part, lever: Lever | None = None) -> Compared:
-        figures = {figure.key: figure for figure in part.figures}
-        return compared_of(part, [self.side(figure) for figure in figures.values()], lever)
+        sides = {figure.key: self.side(figure) for figure in part.figures}
+        return next(unmet_of(compared_of(part, [*sides.values()], lever), demands), None)
 
     def side(self, figure: CellFigure) -> CellFacts:
         if figure.key not in self.sides:
@@ -71,11 +80,10 @@ class RequirementCheck:
 
     def _made(self, figure: CellFigure) -> CellFacts:
         cell = figure.cell
-        trials = (self.trials, *self.others)
+        trials, known = (self.trials, *self.others), known_of(figure)
         records = [record for each in trials for record in each.by_cell.get(cell.id, []) if is_usable(record)]
         values = [value for each in trials for value in each.values(figure).values()]
         interval = median_interval(values)
-        known = known_of(figure)
         found = [part for record in records if (part := _part(record, figure.metric.name))]
         machine = records[0].provenance.machine if records else {}
         observed = [record.provenance.observed for record in records]
@@ -128,14 +136,12 @@ class RequirementCheck:
             return None
         return size_bytes, size_bytes / rate
 
-    def answer(
-        self, strict: Evaluator, parts: Sequence[Part], missing: Sequence[str], margin: float,
-        unmet: Sequence[Unmet | None],
-    ) -> ClaimAnswer:  # fmt: skip
+    def answer(self, strict: Evaluator, claim: ClaimParts, unmet: Sequence[Unmet | None]) -> ClaimAnswer:
         """Return the answer to a claim by the parts that meet its requirements (``unmet``: None).
 
         A tested part that is not replicated decides the claim. Else it is not tested unless all its parts are.
         """
+        parts, missing, margin = claim.parts, claim.missing, claim.margin
         tested = [part for part, lacking in zip(parts, unmet, strict=True) if lacking is None]
         answer = strict.answer(tested, missing, margin=margin)
         if len(tested) == len(parts):
@@ -166,11 +172,15 @@ class RequirementCheck:
     def _untested(self, finding: PartFinding, unmet: Unmet) -> PartFinding:
         changed = self.setting.same_machine and unmet.by_software
         verdict = ClaimVerdict.NO_LONGER if changed else ClaimVerdict.NOT_TESTED
-        nothing = dict.fromkeys(("direction", "tendency", "further")) | {
+        nothing = dict.fromkeys(("direction", "tendency", "further"))
+        changes = {
+            **nothing,
             "at_limit": False,
             "campaigns_differ": False,
+            "verdict": verdict,
+            "unmet": unmet,
         }
-        return finding.model_copy(update={**nothing, "verdict": verdict, "unmet": unmet})
+        return finding.model_copy(update=changes)
 
 
 def known_of(figure: CellFigure) -> CellFacts:
@@ -242,18 +252,6 @@ def _median(values: Iterable[float | None]) -> float | None:
 _UNDECIDED = {ClaimVerdict.OPEN, *UNTESTED}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ClaimParts:
-    """One claim as its parts. ``missing``: parts without cells. ``margin``: the smallest difference of interest.
-    ``demands``, ``lever``: what it requires of the cells that decide it."""
-
-    parts: Sequence[Part]
-    missing: Sequence[str]
-    margin: float
-    demands: Sequence[Demand] = ()
-    lever: Lever | None = None
-
-
 def answers(
     claims: Sequence[ClaimParts], judge: Evaluator, setting: Setting | None = None
 ) -> tuple[ClaimAnswer, ...]:
@@ -268,8 +266,7 @@ def answers(
     def at(error: float) -> tuple[ClaimAnswer, ...]:
         strict = replace(judge, error=error)
         return tuple(
-            check.answer(strict, claim.parts, claim.missing, claim.margin, lacking)
-            for claim, lacking in zip(claims, unmet, strict=True)
+            check.answer(strict, claim, lacking) for claim, lacking in zip(claims, unmet, strict=True)
         )
 
     found = at(judge.error)

@@ -130,10 +130,3 @@ class TrialFacts:
         """Return a probe's figure; None if it is unknown or the probe was not used."""
         value = self.figures.get(name)
         return None if value is None else value.value
-
-    def known(self, name: str) -> float:
-        """Return a figure that the rule ``needs``. Raises LookupError if it is unknown."""
-        value = self.figure(name)
-        if value is None:
-            raise LookupError(f"{name} is unknown: name it in the rule's 'needs'")
-        return value

@@ -11,13 +11,14 @@ from fslab.trial_record import Severity, ValidityWarning
 from fslab.validity import Issues, Rule
 from fslab.validity.facts import TrialFacts
 
-Find = Callable[[TrialFacts], Issues]
+Find = Callable[..., Issues]  # of ``TrialFacts``, and of the figures that the rule needs
 
 
 class TrialRule(Rule):
     """A rule for the facts of one trial, which ``rule`` makes of a function.
 
-    ``needs``: figures of probes; the rule is skipped if one of them is unknown. ``of_host``: if the trial runs in a
+    ``needs``: figures of probes, which the function gets in this order after the facts; the rule is skipped if one of
+    them is unknown. ``of_host``: if the trial runs in a
     guest, the facts for this rule are known only on the host. ``by_others``: what it warns of comes from outside the
     trial, such as other programs; a report sums such warnings up.
     """
@@ -41,8 +42,9 @@ class TrialRule(Rule):
 
     def warnings(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Yield the warnings for these facts; none if a needed figure is unknown."""
-        if all(facts.figure(name) is not None for name in self.needs):
-            yield from map(self.warning, self._find(facts))
+        figures = [facts.figure(name) for name in self.needs]
+        if None not in figures:
+            yield from map(self.warning, self._find(facts, *figures))
 
 
 rule = decorator_of(TrialRule)

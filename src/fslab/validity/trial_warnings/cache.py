@@ -14,10 +14,10 @@ from fslab.validity.trial_warnings import rule
     needs=("cache_drops",),
     hint="measure when the machine is idle, and leave caches to 'cache' of the study",
 )
-def cache_dropped(facts: TrialFacts) -> Issues:
+def cache_dropped(facts: TrialFacts, drops: float) -> Issues:
     """Only the tool itself (``drops``) writes to /proc/sys/vm/drop_caches during a run; other writes are from another
     process."""
-    drops, own = facts.known("cache_drops"), facts.work.drops
+    own = facts.work.drops
     if own is None and drops > 0:
         yield Issue(
             "the command or another process dropped the machine's caches during the run",
@@ -50,9 +50,9 @@ _WARM_SHARE = 0.05  # share of a warm run's reads that may come from the device
     needs=("device_read_bytes",),
     hint="use a file set that fits in memory, or measure cold reads",
 )
-def cache_not_warm(facts: TrialFacts) -> Issues:
+def cache_not_warm(facts: TrialFacts, device_bytes: float) -> Issues:
     """The data was evicted from the cache, or was never in it."""
-    work, device_bytes = facts.work, facts.known("device_read_bytes")
+    work = facts.work
     if not work.read_bytes or facts.cold or work.direct:
         return
     if device_bytes > max(_METADATA_BYTES, work.read_bytes * _WARM_SHARE):
@@ -78,10 +78,10 @@ _METADATA_SHARE = 0.01
     needs=("device_read_bytes",),
     hint="check whether the file system honours direct I/O with these options, or measure warm reads",
 )
-def cache_served(facts: TrialFacts) -> Issues:
+def cache_served(facts: TrialFacts, device_bytes: float) -> Issues:
     """Other cold reads cannot be checked: a job that reads its files several times correctly finds them cached
     (``fits-in-memory``), and a job that also writes may read what it has just written."""
-    work, device_bytes = facts.work, facts.known("device_read_bytes")
+    work = facts.work
     if not work.read_bytes:
         return
     if work.direct:

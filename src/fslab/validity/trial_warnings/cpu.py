@@ -34,14 +34,13 @@ def _busy_with_others(facts: TrialFacts) -> bool:
     needs=("machine_cpu_busy_measured",),
     hint="use fewer jobs or threads, or measure on a machine with more CPUs",
 )
-def cpu_saturated(facts: TrialFacts) -> Issues:
+def cpu_saturated(facts: TrialFacts, busy: float) -> Issues:
     """A tool with one thread that saturates its own CPU causes no warning.
 
     Such a run compares how much work one CPU does, and the kernel's workers (loop, writeback, journal) use the other
     CPUs. If all CPUs are busy, the workers and the tool compete for CPU time. Then the figure depends on the number of
     CPUs as much as on the file system. Load of other programs is ``foreign-load``.
     """
-    busy = facts.known("machine_cpu_busy_measured")
     if _busy_with_tool(facts):
         count = f"{facts.cpus} CPUs" if facts.cpus else "CPUs"
         yield Issue(
@@ -60,9 +59,8 @@ def cpu_saturated(facts: TrialFacts) -> Issues:
     by_others=True,
     hint="stop the other programs, then measure again",
 )
-def foreign_load(facts: TrialFacts) -> Issues:
+def foreign_load(facts: TrialFacts, share: float) -> Issues:
     """With other programs, busy CPUs say nothing about the tool: then this is the only warning about them."""
-    share, waited = facts.known("foreign_cpu"), facts.figure("pressure_cpu_some")
     if not _busy_with_others(facts):
         return
     programs = facts.texts.get("foreign_cpu", ())
@@ -70,7 +68,7 @@ def foreign_load(facts: TrialFacts) -> Issues:
     yield Issue(
         f"other programs used {share:.0f} % of the CPUs{named}",
         foreign_percent=share,
-        waited_percent=waited,
+        waited_percent=facts.figure("pressure_cpu_some"),
         programs=list(programs),
     )
 
@@ -85,9 +83,8 @@ STOLEN_PERCENT = 5.0
     by_others=True,
     hint="measure when the host is quiet, or on bare metal",
 )
-def cpu_stolen(facts: TrialFacts) -> Issues:
+def cpu_stolen(_: TrialFacts, stolen: float) -> Issues:
     """The share is of the time of all CPUs, including idle time: only CPU time that a guest needs can be stolen."""
-    stolen = facts.known("machine_cpu_steal")
     if stolen >= STOLEN_PERCENT:
         told = f"the hypervisor took {stolen:.0f} % of the CPU time for other guests"
         yield Issue(told, steal_percent=stolen)
@@ -105,12 +102,11 @@ STANDING_PERCENT = 3.0
     by_others=True,
     hint="measure when the host is quiet, or on bare metal",
 )
-def cpu_stood_still(facts: TrialFacts) -> Issues:
+def cpu_stood_still(_: TrialFacts, lost: float) -> Issues:
     """A loop on the guest's CPU took many times as long as usual, or had to wait, for a tenth of a second or more.
 
     Most runs have no such part, and the others lose up to a third of their time.
     """
-    lost = facts.known("cpu_stood_still")
     if lost >= STANDING_PERCENT:
         yield Issue(
             f"the guest's CPU stood still for {lost:.0f} % of the run, by a loop beside it: other guests of the "
@@ -127,9 +123,8 @@ def cpu_stood_still(facts: TrialFacts) -> Issues:
     by_others=True,
     hint="cool the machine, or limit its frequency for all trials alike",
 )
-def cpu_throttled(facts: TrialFacts) -> Issues:
+def cpu_throttled(_: TrialFacts, events: float) -> Issues:
     """Later trials then run on a slower machine than earlier ones."""
-    events = facts.known("cpu_throttle_events")
     if events > 0:
         yield Issue(
             f"the CPU throttled itself {events:.0f} times, being too hot or drawing too much power",
@@ -148,13 +143,12 @@ MOVED_PERCENT = 40.0
     by_others=True,
     hint="measure when the host is idle; comparisons by block remove slow changes",
 )
-def noisy_neighbour(facts: TrialFacts) -> Issues:
+def noisy_neighbour(_: TrialFacts, moved: float) -> Issues:
     """A fixed loop in memory ran before and after the run.
 
     On an idle guest, the worst of 40 loops took 1.5 times as long as the best; the limit follows from this. The warning
     is only a warning, because work that the run left to kernel threads also slows the second loop.
     """
-    moved = facts.known("reference_moved")
     if moved >= MOVED_PERCENT:
         yield Issue(
             f"the speed of a fixed loop before and after the run differed by {moved:.0f} %: something else uses "

@@ -15,12 +15,11 @@ SHARE = 0.03
     hint="measure when the machine is idle, or use a slower profile",
     needs=("disk_late_mean", "disk_service_mean"),
 )
-def disk_late(facts: TrialFacts) -> Issues:
+def disk_late(_: TrialFacts, late: float, service: float) -> Issues:
     """The server thread needs a CPU at the right moment to answer at the time that the model gives.
 
     Use the mean, because rates depend on it.
     """
-    late, service = facts.known("disk_late_mean"), facts.known("disk_service_mean")
     if late > SHARE * service:
         yield Issue(
             f"the virtual disk's answers were {format_value(late, Unit.NANOSECONDS)} late on average; its model's "

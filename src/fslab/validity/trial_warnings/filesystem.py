@@ -85,10 +85,10 @@ _STORED_SHARE = 0.9
     needs=("device_written_bytes_flushed",),
     hint="write data that does not compress, with fio and without zero_buffers",
 )
-def zeros_only(facts: TrialFacts) -> Issues:
+def zeros_only(facts: TrialFacts, received: float) -> Issues:
     if facts.work.zeros:
         yield from _not_stored(
-            facts, "the tool wrote hardly anything but zeros",
+            facts, received, "the tool wrote hardly anything but zeros",
             "zeros were compressed, deduplicated or stored as holes, and other data is not",
         )  # fmt: skip
 
@@ -100,20 +100,20 @@ def zeros_only(facts: TrialFacts) -> Issues:
     needs=("device_written_bytes_flushed",),
     hint="set refill_buffers: true, or buffer_compress_percentage to that of your data",
 )
-def repeated_data(facts: TrialFacts) -> Issues:
+def repeated_data(facts: TrialFacts, received: float) -> Issues:
     """fio(1), ``scramble_buffers``: the same random buffer, of which a few bytes change.
 
     Blocks of 4 KiB that btrfs compresses in pieces of 128 KiB shrink to a thirteenth.
     """
     if facts.work.repeats and not facts.work.zeros:
         wrote = "the tool wrote the same buffer again and again"
-        yield from _not_stored(facts, wrote, "other data is compressed or deduplicated less")
+        yield from _not_stored(facts, received, wrote, "other data is compressed or deduplicated less")
 
 
 _COMPRESSES = frozenset({"compress", "compress-force"})  # btrfs(5)
 
 
-def _not_stored(facts: TrialFacts, wrote: str, why: str) -> Issues:
+def _not_stored(facts: TrialFacts, received: float, wrote: str, why: str) -> Issues:
     """Yield an issue if the device received less than it would have received of other data.
 
     The bytes count once: a tool that writes its files several times may overwrite them in the page cache. With an
@@ -121,7 +121,7 @@ def _not_stored(facts: TrialFacts, wrote: str, why: str) -> Issues:
     Bytes that never left the page cache do not count: blocks that were written several times, as random ones are, and
     files that were deleted.
     """
-    work, received = facts.work, facts.known("device_written_bytes_flushed")
+    work = facts.work
     if not work.written_bytes:
         return
     listed = (option.partition("=") for option in facts.texts.get("mount_options", ()))

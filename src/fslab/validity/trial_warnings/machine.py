@@ -125,12 +125,11 @@ WAITED_PERCENT = 10.0
     by_others=True,
     hint="free memory, use smaller images on a 'ram' medium, or fewer jobs",
 )
-def memory_pressure(facts: TrialFacts) -> Issues:
+def memory_pressure(facts: TrialFacts, waited: float) -> Issues:
     """Under memory pressure (PSI, "some"), the page cache is smaller than usual, and evicted pages are read again.
 
     It does not matter whether the tool or another program uses the memory.
     """
-    waited = facts.known("pressure_memory_some")
     if waited >= WAITED_PERCENT and not facts.memory_limited:
         yield Issue(
             f"tasks waited for memory {waited:.0f} % of the time: the machine was short of it",
@@ -165,11 +164,10 @@ _SHORTEST_S = 0.1
     needs=("suspended",),
     hint="keep the machine awake while it measures (systemd-inhibit)",
 )
-def suspended(facts: TrialFacts) -> Issues:
+def suspended(_: TrialFacts, seconds: float) -> Issues:
     """During a suspend, devices lose their caches and their speed, and requests in flight wait.
 
     Use the difference of two clocks: CLOCK_BOOTTIME counts suspended time, CLOCK_MONOTONIC does not.
     """
-    seconds = facts.known("suspended")
     if seconds >= _SHORTEST_S:
         yield Issue(f"the machine was suspended for {seconds:.3g} s", suspended_s=seconds)

@@ -20,12 +20,11 @@ _SLEW = 0.0005  # adjtime(3) and NTP slew by at most 500 ppm
     needs=("clock_step", "clock_window"),
     hint="check whether NTP sets the clock, and whether the virtual machine was paused",
 )
-def clock_stepped(facts: TrialFacts) -> Issues:
+def clock_stepped(_: TrialFacts, step: float, window: float) -> Issues:
     """Tools measure with the monotonic clock, which NTP does not step.
 
     But if a virtual machine was paused or migrated, its wall clock jumps, and the run itself was interrupted.
     """
-    step, window = facts.known("clock_step"), facts.known("clock_window")
     if abs(step) > max(SHORTEST_STEP_S, 2 * _SLEW * window):
         yield Issue(f"the wall clock jumped by {step:+.3f} s against the monotonic clock", step_s=step)
 
