@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from fslab import untrusted_text
 from fslab.cell import EntryOptions
 from fslab.errors import UnsupportedError
+from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tools import Tool
 from fslab.workloads import Commands, Job, P, ToolOutput, Workload
 
@@ -26,6 +27,9 @@ class OneDiskTest(Workload[P]):
     drives_disk = True
     disk: ClassVar[str]
     medium: ClassVar[str]
+
+    def needs(self, parameters: P) -> Needs:  # noqa: ARG002
+        return Needs(abilities=frozenset({Ability.PROMISES}))
 
     def requested(self, request: EntryOptions, job: Job, *prepare: tuple[str, ...]) -> Commands:
         """Return ``fslab crash run`` of this request, which is written to a file."""

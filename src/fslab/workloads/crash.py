@@ -20,6 +20,9 @@ _GUESSED_PER_S = 10.0  # crash states; a guess for any file system
 _GUESSED_SEQUENCES_PER_S = 20.0
 _AGAIN = 8  # recording one recovery and testing its states takes as long as testing this many states
 _LEAST_STATES, _LEAST_SEQUENCES = 10, 5
+_OF_SEQUENCES = frozenset(
+    {Ability.DIRECT_WRITES, Ability.HARD_LINKS, Ability.SYMLINKS, Ability.PERMISSIONS, Ability.XATTR}
+)
 _TIMES = ("recovery", "loss_window")
 _SHARES = {"p50": 0.5, "p95": 0.95}
 _COUNTS = {
@@ -71,19 +74,20 @@ class Crash(OneDiskTest[CrashParameters]):
         return self.requested(request, job)
 
     def read(self, parameters: CrashParameters, output: ToolOutput) -> Reading:  # noqa: ARG002
-        return _reading(self.document(output), output.duration_s)
+        document = self.document(output)
+        figures: dict[str, float | None] = {name: float(document[name]) for name in _COUNTS}
+        for what in _TIMES:
+            times = sorted(document[f"{what}_ns"])
+            figures |= {f"{what}_{name}": _quantile(times, share) for name, share in _SHARES.items()}
+        broken = tuple(_told(finding) for finding in document["findings"] if finding["broken"])
+        return Reading(
+            metrics=figures, measured_s=output.duration_s, mounts_damaged=True, promises_broken=broken,
+            drops=int(document.get("cache_drops", 0)),
+        )  # fmt: skip
 
     def needs(self, parameters: CrashParameters) -> Needs:
-        if parameters.application is not None:
-            return Needs(abilities=frozenset({Ability.PROMISES}))
-        made = {
-            Ability.DIRECT_WRITES,
-            Ability.HARD_LINKS,
-            Ability.SYMLINKS,
-            Ability.PERMISSIONS,
-            Ability.XATTR,
-        }
-        return Needs(abilities=frozenset({*made, Ability.PROMISES}))
+        found = super().needs(parameters)
+        return Needs(abilities=found.abilities | (frozenset() if parameters.application else _OF_SEQUENCES))
 
     def scaled(self, parameters: CrashParameters, factor: float) -> scaling.Changes:
         found = {
@@ -121,18 +125,6 @@ class Crash(OneDiskTest[CrashParameters]):
         """Return the tools, including that of the application."""
         name = parameters.application
         return (*self.tools, *(applications.durable(name).tools if name else ()))
-
-
-def _reading(document: dict[str, Any], duration_s: float) -> Reading:
-    figures: dict[str, float | None] = {name: float(document[name]) for name in _COUNTS}
-    for what in _TIMES:
-        times = sorted(document[f"{what}_ns"])
-        figures |= {f"{what}_{name}": _quantile(times, share) for name, share in _SHARES.items()}
-    broken = tuple(_told(finding) for finding in document["findings"] if finding["broken"])
-    return Reading(
-        metrics=figures, measured_s=duration_s, mounts_damaged=True, promises_broken=broken,
-        drops=int(document.get("cache_drops", 0)),
-    )  # fmt: skip
 
 
 def _told(finding: dict[str, Any]) -> str:

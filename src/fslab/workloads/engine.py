@@ -102,7 +102,46 @@ class Engine(Workload[EngineParameters]):
 
     def read(self, parameters: EngineParameters, output: ToolOutput) -> Reading:
         """Parse the figures of the engine's document, and compare its answer with the manifest if there is one."""
-        return _reading(self, parameters, output)
+        document = documents.document_of(output)
+        entries = {entry["name"]: entry for entry in document["operations"]}
+        done = {name: entries[name] for name in parameters.measured}
+        declared = {metric.name for metric in self.metrics(parameters)}
+        metrics = {
+            key: value
+            for name, entry in done.items()
+            for key, value in documents.figures(name, entry).items()
+            if key in declared
+        }
+        shown = {
+            name: entry
+            for name, entry in done.items()
+            if documents.metric_name(name, "rate") in self.headline(parameters)
+        }
+        manifest: dict[str, Any] | None = untrusted_text.json_of(output.files.get(MANIFEST, "null"))
+        answer, truth = document["answer"], _truth(parameters, manifest) if manifest else {}
+        return Reading(
+            metrics=metrics,
+            latencies=documents.latencies(shown),
+            read_bytes=total(entry["bytes"] for name, entry in done.items() if name in _READS),
+            written_bytes=total(entry["bytes"] for name, entry in done.items() if name in _WRITES),
+            measured_s=sum(entry["seconds"] for entry in done.values()),
+            parts_s={name: entry["seconds"] for name, entry in shown.items()},
+            part_windows={name: documents.window(entry) for name, entry in shown.items()},
+            part_cpu_s={name: documents.cpu_s(entry) for name, entry in shown.items()},
+            windows={
+                key: window
+                for name, entry in done.items()
+                for key, window in documents.windows(name, entry).items()
+                if key in declared
+            },
+            direct=parameters.direct,
+            working_set_bytes=_working_set(parameters, manifest),
+            flushed=_flushed(parameters),
+            rates=documents.rates_over_time(shown),
+            errors={name: entry["errors"] for name, entry in done.items()},
+            wrong={key: (answer[key], value) for key, value in truth.items() if answer[key] != value},
+            messages=tuple(f"fslab-engine: {warning['message']}" for warning in document["warnings"]),
+        )
 
     def why_whole(self, parameters: EngineParameters) -> None:
         """Return None: the engine reports when it measured what."""
@@ -228,49 +267,6 @@ def _run_argv(parameters: EngineParameters, job: Job) -> tuple[str, ...]:
     return (
         "fslab-engine", parameters.operation, str(job.directory / "tree"), *copy, *long_options(options),
     )  # fmt: skip
-
-
-def _reading(engine: Engine, parameters: EngineParameters, output: ToolOutput) -> Reading:
-    document = documents.document_of(output)
-    entries = {entry["name"]: entry for entry in document["operations"]}
-    done = {name: entries[name] for name in parameters.measured}
-    declared = {metric.name for metric in engine.metrics(parameters)}
-    metrics = {
-        key: value
-        for name, entry in done.items()
-        for key, value in documents.figures(name, entry).items()
-        if key in declared
-    }
-    shown = {
-        name: entry
-        for name, entry in done.items()
-        if documents.metric_name(name, "rate") in engine.headline(parameters)
-    }
-    manifest: dict[str, Any] | None = untrusted_text.json_of(output.files.get(MANIFEST, "null"))
-    answer, truth = document["answer"], _truth(parameters, manifest) if manifest else {}
-    return Reading(
-        metrics=metrics,
-        latencies=documents.latencies(shown),
-        read_bytes=total(entry["bytes"] for name, entry in done.items() if name in _READS),
-        written_bytes=total(entry["bytes"] for name, entry in done.items() if name in _WRITES),
-        measured_s=sum(entry["seconds"] for entry in done.values()),
-        parts_s={name: entry["seconds"] for name, entry in shown.items()},
-        part_windows={name: documents.window(entry) for name, entry in shown.items()},
-        part_cpu_s={name: documents.cpu_s(entry) for name, entry in shown.items()},
-        windows={
-            key: window
-            for name, entry in done.items()
-            for key, window in documents.windows(name, entry).items()
-            if key in declared
-        },
-        direct=parameters.direct,
-        working_set_bytes=_working_set(parameters, manifest),
-        flushed=_flushed(parameters),
-        rates=documents.rates_over_time(shown),
-        errors={name: entry["errors"] for name, entry in done.items()},
-        wrong={key: (answer[key], value) for key, value in truth.items() if answer[key] != value},
-        messages=tuple(f"fslab-engine: {warning['message']}" for warning in document["warnings"]),
-    )
 
 
 def _working_set(parameters: EngineParameters, manifest: Mapping[str, Any] | None) -> int | None:

@@ -241,7 +241,33 @@ class Filebench(Workload[FilebenchParameters]):
         return Commands(prepare=((*argv, "--create-only"),), run=(*argv, "--reuse"), inputs=inputs)
 
     def read(self, parameters: FilebenchParameters, output: ToolOutput) -> Reading:
-        return _reading(parameters, documents.document_of(output))
+        document = documents.document_of(output)
+        run, operation = document["answer"]["runs"][-1], document["operations"][-1]
+        summary = run["summary"]
+        latency = summary["latency_ns"] or {}
+        window = documents.window(operation)
+        return Reading(
+            windows=dict.fromkeys(_OF_A_CLOCK, window),
+            part_windows={"run": window},
+            metrics={
+                "ops_rate": operation["rate_per_second"],
+                "bandwidth": operation["bandwidth_bytes_per_second"],
+                "latency_mean": latency.get("mean"),
+                "latency_p99": latency.get("p99"),
+                "read_rate": summary["reads_per_second"],
+                "write_rate": summary["writes_per_second"],
+                "cpu": documents.cpu_s(operation) * 1e9 / summary["count"] if summary["count"] else None,
+            },
+            read_bytes=summary["bytes_read"],
+            written_bytes=summary["bytes_written"],
+            measured_s=operation["seconds"],
+            # With a fixed amount of work, such as all files of a tree, the time is the result.
+            asked_s=None if run["ended"] == "done" else parameters.runtime_s,
+            working_set_bytes=sum(fileset["bytes"] for fileset in document["answer"]["filesets"]) or None,
+            flushed=_flushed(parameters, run),
+            threads=document["threads"],
+            messages=tuple(f"fslab-engine: {warning['message']}" for warning in document["warnings"]),
+        )
 
     def why_whole(self, parameters: FilebenchParameters) -> str | None:
         """Return what in the workload goes by the clock."""
@@ -282,35 +308,6 @@ def _workload(parameters: FilebenchParameters, job: Job) -> tuple[str, ...]:
     if parameters.file_text is not None:
         return ("fslab-engine", "wml", str(job.scratch / FILE))
     return ("fslab-engine", "wml", parameters.personality or "")
-
-
-def _reading(parameters: FilebenchParameters, document: Mapping[str, Any]) -> Reading:
-    run, operation = document["answer"]["runs"][-1], document["operations"][-1]
-    summary = run["summary"]
-    latency = summary["latency_ns"] or {}
-    window = documents.window(operation)
-    return Reading(
-        windows=dict.fromkeys(_OF_A_CLOCK, window),
-        part_windows={"run": window},
-        metrics={
-            "ops_rate": operation["rate_per_second"],
-            "bandwidth": operation["bandwidth_bytes_per_second"],
-            "latency_mean": latency.get("mean"),
-            "latency_p99": latency.get("p99"),
-            "read_rate": summary["reads_per_second"],
-            "write_rate": summary["writes_per_second"],
-            "cpu": documents.cpu_s(operation) * 1e9 / summary["count"] if summary["count"] else None,
-        },
-        read_bytes=summary["bytes_read"],
-        written_bytes=summary["bytes_written"],
-        measured_s=operation["seconds"],
-        # With a fixed amount of work, such as all files of a tree, the time is the result.
-        asked_s=None if run["ended"] == "done" else parameters.runtime_s,
-        working_set_bytes=sum(fileset["bytes"] for fileset in document["answer"]["filesets"]) or None,
-        flushed=_flushed(parameters, run),
-        threads=document["threads"],
-        messages=tuple(f"fslab-engine: {warning['message']}" for warning in document["warnings"]),
-    )
 
 
 def _flushed(parameters: FilebenchParameters, run: Mapping[str, Any]) -> bool | None:

@@ -106,7 +106,22 @@ class Fio(FioJobs[FioParameters]):
 
     def read(self, parameters: FioParameters, output: ToolOutput) -> Reading:
         """Parse the figures of the job. NoSpaceError or ToolFailedError if fio reports that it failed."""
-        return _reading(parameters, output)
+        job, one = jobs_of(output.files.get(REPORT, ""))[0], parameters.one
+        reached, _ = depth_bounds(job, parameters.iodepth)
+        found = reading_of([one], [job])
+        once = (
+            parameters.writes and not (parameters.in_place or one.random) and found.written_bytes is not None
+        )
+        return replace(
+            found,
+            metrics={**found.metrics, "achieved_depth": reached},
+            # With a final fsync. Rates are computed over it: that of the longer direction.
+            measured_s=max(float(job[direction]["runtime"]) for direction in one.directions) / 1000,
+            asked_s=one.runtime_s if one.timed and not one.ends_early else None,
+            passes=(found.written_bytes or 0) / parameters.total_bytes if once else None,
+            rates=rates([one], output.files),
+            counts=sync_count(job) if one.syncs else {},
+        )
 
     def needs(self, parameters: FioParameters) -> Needs:
         """Return the need for direct I/O in use, for fallocate if fio has no fallback, and for its largest file."""
@@ -160,23 +175,6 @@ class Fio(FioJobs[FioParameters]):
         seeks = parameters.rw.startswith("rand") and (parameters.direct or not parameters.writes)
         every = parameters.fsync or parameters.fdatasync
         return (requests if seeks else 0.0) + (requests / every if every and parameters.writes else 0.0)
-
-
-def _reading(parameters: FioParameters, output: ToolOutput) -> Reading:
-    job, one = jobs_of(output.files.get(REPORT, ""))[0], parameters.one
-    reached, _ = depth_bounds(job, parameters.iodepth)
-    found = reading_of([one], [job])
-    once = parameters.writes and not (parameters.in_place or one.random) and found.written_bytes is not None
-    return replace(
-        found,
-        metrics={**found.metrics, "achieved_depth": reached},
-        # With a final fsync. Rates are computed over it: that of the longer direction.
-        measured_s=max(float(job[direction]["runtime"]) for direction in one.directions) / 1000,
-        asked_s=one.runtime_s if one.timed and not one.ends_early else None,
-        passes=(found.written_bytes or 0) / parameters.total_bytes if once else None,
-        rates=rates([one], output.files),
-        counts=sync_count(job) if one.syncs else {},
-    )
 
 
 def _operations_log(job: Job) -> tuple[str, ...]:

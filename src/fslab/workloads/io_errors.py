@@ -7,7 +7,6 @@ from pydantic import Field, field_validator
 
 from fslab import faults
 from fslab.crash.trial_request import FaultRequest
-from fslab.filesystem_abilities import Ability, Needs
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits
@@ -73,9 +72,6 @@ class IoErrors(OneDiskTest[IoErrorsParameters]):
         if not document["hit"]:  # if no operation met the fault, these counts have no meaning
             figures |= dict.fromkeys(_OF_HITS)
         return Reading(metrics=figures, measured_s=output.duration_s, disk_fails=True)
-
-    def needs(self, parameters: IoErrorsParameters) -> Needs:  # noqa: ARG002
-        return Needs(abilities=frozenset({Ability.PROMISES}))
 
     def traits(self, parameters: IoErrorsParameters) -> Traits:  # noqa: ARG002
         return Traits(reads=True, writes=True, direct=False, parallel=1, files=faults.FILES)

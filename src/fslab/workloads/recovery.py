@@ -3,13 +3,10 @@
 Builds the request of ``fslab crash recover`` and parses its document; starts no process. Method: docs/crash.md.
 """
 
-from typing import Any
-
 from pydantic import Field
 
 from fslab import scaling
 from fslab.crash.trial_request import RecoveryExtent, RecoveryRequest
-from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tools import Tool
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit, parse_size
@@ -63,7 +60,14 @@ class Recovery(OneDiskTest[RecoveryParameters]):
         return self.requested(request, job, *prepare, ("mkdir", str(request.directory)))
 
     def read(self, parameters: RecoveryParameters, output: ToolOutput) -> Reading:
-        return _reading(self.document(output), parameters)
+        document = self.document(output)
+        names = _TIMES if parameters.check else _TIMES[:-1]
+        figures: dict[str, float | None] = {name: float(document[f"{name}_ns"]) for name in names}
+        figures |= {f"recovery_{name}_bytes": float(document[f"{name}_bytes"]) for name in _BYTES}
+        figures["kept_files"] = float(document["kept_files"])
+        broken = tuple(text for text in (document["lost"], document["damaged"]) if text is not None)
+        measured = sum(document[f"{name}_ns"] for name in names) / 1e9
+        return Reading(metrics=figures, measured_s=measured, disk_fails=True, promises_broken=broken)
 
     def scaled(self, parameters: RecoveryParameters, factor: float) -> scaling.Changes:
         return {
@@ -71,9 +75,6 @@ class Recovery(OneDiskTest[RecoveryParameters]):
             for name in ("files", "existing")
             if (count := getattr(parameters, name))
         }
-
-    def needs(self, parameters: RecoveryParameters) -> Needs:  # noqa: ARG002
-        return Needs(abilities=frozenset({Ability.PROMISES}))
 
     def traits(self, parameters: RecoveryParameters) -> Traits:
         return Traits(reads=False, writes=True, direct=False, parallel=1, files=parameters.files + 1)
@@ -84,13 +85,3 @@ class Recovery(OneDiskTest[RecoveryParameters]):
 
     def expected_s(self, parameters: RecoveryParameters) -> float:
         return (parameters.files + parameters.existing) / _FILES_PER_S + _RECOVERY_S
-
-
-def _reading(document: dict[str, Any], parameters: RecoveryParameters) -> Reading:
-    names = _TIMES if parameters.check else _TIMES[:-1]
-    figures: dict[str, float | None] = {name: float(document[f"{name}_ns"]) for name in names}
-    figures |= {f"recovery_{name}_bytes": float(document[f"{name}_bytes"]) for name in _BYTES}
-    figures["kept_files"] = float(document["kept_files"])
-    broken = tuple(text for text in (document["lost"], document["damaged"]) if text is not None)
-    measured = sum(document[f"{name}_ns"] for name in names) / 1e9
-    return Reading(metrics=figures, measured_s=measured, disk_fails=True, promises_broken=broken)
