@@ -79,6 +79,20 @@ def test_the_first_trial_of_a_block_prepares_and_the_others_copy(
             assert record.started <= records[-1].started
 
 
+def test_a_copy_is_measured_as_what_was_made(machines: TrialMachines) -> None:
+    """What fslab reads before a run changes no access time, which the run would write or not."""
+    stack = spec("ext4", options={"size": "1g", "room": "256m"})
+    parameters = {"operations": "stat", "files": 500, "size": "4k"}
+    cells = [new_cell(stack, "engine", parameters, name, fresh=Fresh.BLOCK) for name in ("one", "two")]
+    machines.states.groups = groups(cells)
+    records = [trial(machines, each) for each in cells]
+    assert [stages(record) for record in records] == [["mkfs", "prepare"], ["copy"]]
+    names = ("device_written_bytes_flushed", "journal_bytes", "journal_commits")
+    made, copied = ({name: record.probes[name].value for name in names} for record in records)
+    assert made == copied
+    assert made["journal_commits"] == 0
+
+
 def test_other_cells_of_the_medium_and_other_seeds_share_nothing(machines: TrialMachines) -> None:
     others = [cell("analyze", "ext2"), cell("delete", fresh=Fresh.TRIAL)]
     cells = [cell("analyze"), cell("delete"), *others]

@@ -141,6 +141,15 @@ def test_a_cold_buffered_read_comes_from_the_device(workspace: Workspace) -> Non
     assert value(warm, "device_read_bytes") < 8 << 20
 
 
+def test_reading_from_a_warm_cache_writes_no_access_times(workspace: Workspace) -> None:
+    """The read that fills the cache changes them: they are flushed before the run, as what preparing left is."""
+    files = {"operations": "read", "files": 1000, "size": "4k"}
+    record = run(workspace, cell("engine", files))
+    assert value(record, "read_rate") > 0
+    assert value(record, "journal_bytes") == 0
+    assert value(record, "device_written_bytes_flushed") < 64 << 10
+
+
 def test_a_hanging_tool_is_ended_and_stored(workspace: Workspace) -> None:
     begun = time.monotonic()
     forever = {"rw": "randread", "bs": "4k", "size": "8m", "runtime": "1h"}

@@ -24,6 +24,7 @@ def prepare(
     up.flush()
     if wanted is Cache.WARM:
         up.fill_cache(workload.space_bytes())
+        up.flush()  # the access times
         return True
     if up.unmount():
         up.drop_caches()

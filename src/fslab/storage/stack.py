@@ -20,6 +20,7 @@ from fslab.storage.mounted_stack import Stack, check_parts, drop_buffers, source
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.storage.pool import Pool
 from fslab.system import kernel, mounts, proc, sysfs
+from fslab.system.files import opened
 
 STRIPES = ("stripe", "sunit", "swidth")
 
@@ -145,9 +146,15 @@ def _mounted(
         stack.device = replace(stack.device, facts={**stack.device.facts, "attributes": shown})
     if spec.filled:
         initial_content.fill(spec.filled, target)
-    if not any(stack.work.iterdir()):
+    if _is_empty(stack.work):
         stack.empty_bytes = initial_content.usage(target)[1]
     return stack
+
+
+def _is_empty(directory: Path) -> bool:
+    """Return whether a directory has no entry. Does not change its access time, which the run would write otherwise."""
+    with opened(directory, os.O_DIRECTORY | os.O_NOATIME) as descriptor, os.scandir(descriptor) as entries:
+        return next(entries, None) is None
 
 
 def _hold(device: Path, undo: ExitStack) -> None:
