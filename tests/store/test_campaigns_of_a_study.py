@@ -19,7 +19,7 @@ from fslab.plan.expand import expand
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 from fslab.study import load
-from fslab.trial_record import Provenance
+from fslab.trial_record import Provenance, Slices
 
 NAMES = [f"w{number}" for number in range(12)]
 SOURCE = "\n".join((
@@ -34,6 +34,9 @@ SOURCE = "\n".join((
 ))  # fmt: skip
 
 
+SLICES = Slices(count=40)
+
+
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
     (tmp_path / "s.yaml").write_text(SOURCE)
@@ -41,7 +44,13 @@ def study(tmp_path: Path) -> Path:
 
 
 def stored(
-    store: Store, study: Path, name: str, *, kernel: str = "6.18", cells: Sequence[Cell] = ()
+    store: Store,
+    study: Path,
+    name: str,
+    *,
+    kernel: str = "6.18",
+    cells: Sequence[Cell] = (),
+    sliced: bool = False,
 ) -> Campaign:
     """Store a campaign in which XFS has about 1.05 times the figures of ext4. Each figure changes by 5 % from one to
     the next, and within a campaign by 0.2 %."""
@@ -56,7 +65,7 @@ def stored(
         own = 100.0 * exp(draw.gauss(0, 0.05)) * (1.05 if cell.stack.name == "xfs" else 1.0)
         for block in range(5):
             figures = made.iops(own * exp(draw.gauss(0, 0.002)))
-            with_facts = Provenance(machine=facts)
+            with_facts = Provenance(machine=facts, slices=SLICES if sliced else None)
             store.add_trial(made.trial(block, cell, campaign=name, metrics=figures, provenance=with_facts))
     return campaign
 
@@ -65,6 +74,7 @@ def test_runs_have_the_same_cells_and_no_decisive_fact_differs(store: Store, stu
     last = [stored(store, study, name) for name in ("c1", "c2", "c3")][-1]
     stored(store, study, "newer", kernel="6.19")
     stored(store, study, "fewer", cells=last.cells[:2])
+    stored(store, study, "in-slices", sliced=True)
     assert [each.id for each in campaigns_like(last, store)] == ["c1", "c2"]
     assert campaigns_like(store.campaign("newer"), store) == []
 

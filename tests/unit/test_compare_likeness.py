@@ -14,7 +14,7 @@ from fslab.api import comparisons
 from fslab.cell import Cache, MachineSpec, StackSpec
 from fslab.errors import UsageError
 from fslab.machine.differences import ALL
-from fslab.trial_record import Provenance, TrialRecord
+from fslab.trial_record import Provenance, Slices, TrialRecord
 
 
 class TestPartners:
@@ -208,3 +208,20 @@ class TestFacts:
 )
 def test_a_kernel_is_meant_by_whole_numbers(kernel: str, wanted: str, meant: bool) -> None:
     assert comparisons._is_release(kernel, wanted) is meant
+
+
+@pytest.mark.parametrize("by", [MatchedBy.STACK, MatchedBy.WORKLOAD])
+def test_what_was_measured_in_slices_is_not_like_what_was_measured_whole(by: MatchedBy) -> None:
+    """Whether a trial was is known by the trial: what takes too short is measured whole, whatever the plan says."""
+    sliced = [in_slices(each) for each in trials(cell(), around(100))]
+    found = compared(trials(cell(), around(100)), sliced, by=by)
+    assert [(each.fact, each.a, each.b) for each in refused(found)] == [("slices", ("no",), ("yes",))]
+    assert not refused(compared(sliced, sliced, by=by))
+    some = compared(sliced, [*sliced[:2], *trials(cell(), around(100))[2:]], by=by, allowed=["study"])
+    assert [(each.fact, each.b) for each in some.differences] == [("slices", ("no", "yes"))]
+    assert not refused(some)
+
+
+def in_slices(record: TrialRecord) -> TrialRecord:
+    slices = Slices(count=40)
+    return record.model_copy(update={"provenance": record.provenance.model_copy(update={"slices": slices})})

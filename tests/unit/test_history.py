@@ -13,6 +13,7 @@ import pytest
 from tests import made
 from tests.made import known
 from tests.unit.terminal import printed
+from tests.unit.test_compare_likeness import in_slices
 from typer.testing import CliRunner
 
 from fslab.analysis.history import History, history
@@ -91,6 +92,29 @@ def test_a_change_of_level_is_found_measured_and_named_with_what_changed_there()
 def test_without_a_change_of_facts_it_says_so() -> None:
     said = " ".join(shown(told([night(number, value) for number, value in enumerate(LEVELS)])).split())
     assert "no known fact of the machine changed" in said
+
+
+def test_a_change_from_whole_trials_to_slices_is_named() -> None:
+    past = [night(number, value) for number, value in enumerate(LEVELS)]
+    past = [
+        (campaign, [*map(in_slices, own)] if place >= 6 else own)
+        for place, (campaign, own) in enumerate(past)
+    ]
+    (change,) = told(past).series[0].changes
+    assert [(fact.fact, fact.a, fact.b) for fact in change.facts] == [("slices", ("no",), ("yes",))]
+
+
+def test_a_drift_is_no_change_of_the_kernel() -> None:
+    """A line fits it better than two levels. A step stays one, also if the machine drifts a little."""
+    past = [
+        night(number, 100 * 0.99**number * off, kernel=kernel_of(number))
+        for number, off in enumerate(OFF * 2)
+    ]
+    (change,) = told(past).series[0].changes
+    assert "a steady drift fits better" in change.words
+    steps = [night(number, value * 0.999**number) for number, value in enumerate(LEVELS)]
+    (change,) = told(steps).series[0].changes
+    assert "drift" not in change.words
 
 
 def test_noise_and_one_odd_night_are_no_change() -> None:

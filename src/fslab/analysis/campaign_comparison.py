@@ -260,29 +260,39 @@ def _circumstances(results: Results, matched: Matched, by: MatchedBy, side: int)
     cells = [(partners.a, partners.b)[side] for partners in matched.partners]
     kept = {cell.id: partners.a.id for cell, partners in zip(cells, matched.partners, strict=True)}
     trials = [trial for trial in results.trials if trial.cell.id in kept]
-    name_of = None if by is MatchedBy.WORKLOAD else lambda trial: kept[trial.cell.id]
-    return circumstances_of(trials, cells, results.machine or {}, name_of)
+    return circumstances_of(
+        trials, cells, results.machine or {}, lambda trial: kept[trial.cell.id],
+        devices=by is not MatchedBy.WORKLOAD,
+    )  # fmt: skip
 
 
 def circumstances_of(
     trials: Sequence[TrialRecord],
     cells: Sequence[Cell],
     machine: dict[str, Any],
-    name_of: Callable[[TrialRecord], str] | None,
+    name_of: Callable[[TrialRecord], str],
+    *,
+    devices: bool = True,
 ) -> Circumstances:
     """Return the facts stored with trials; those of trials in a guest are of the guest.
 
-    ``machine``: used if there is no trial. ``name_of``: of what a trial's device is a fact; None: devices are left out.
+    ``machine``: used if there is no trial. ``name_of``: what a trial measured, of which its device is a fact.
+    ``devices``: whether devices may differ is of interest.
     """
+    by_name = grouped(trials, name_of)
     return Circumstances(
         machine=_without_repeats([trial.provenance.machine for trial in trials]) or [machine],
         tuning=cells[0].tuning if cells else {},
         tools=_without_repeats([trial.provenance.tools for trial in trials]),
         devices={
             name: _without_repeats([trial.provenance.device for trial in own])
-            for name, own in (grouped(trials, name_of) if name_of else {}).items()
+            for name, own in by_name.items()
+            if devices
         },
         media=frozenset(cell.stack.medium.type for cell in cells),
+        sliced={
+            name: {trial.provenance.slices is not None for trial in own} for name, own in by_name.items()
+        },
     )
 
 

@@ -26,7 +26,7 @@ from fslab.machine import facts
 from fslab.machine.differences import Difference
 from fslab.stats import Interval
 from fslab.stats.median import median_interval
-from fslab.stats.time_series import change_points
+from fslab.stats.time_series import change_points, drifts
 from fslab.trial_record import Metric, TrialRecord
 from fslab.units import Direction, Unit
 
@@ -217,11 +217,14 @@ def _changes(
         levels = (dict(enumerate(values)) for values in (later, earlier))
         (told,) = answer([Question(over=next(levels), under=next(levels), paired=False)])
         before, since = points[change.index - 1].campaign, points[change.index].campaign
+        words = change_words(told.ratio, told.interval, metric.unit, metric.better)
+        if drifts([*earlier, *later], len(earlier)):
+            words += ", but a steady drift fits better than a change"
         changes.append(
             LevelChange(
                 since=since, before=before, ratio=told.ratio, interval=told.interval, p_value=change.p_value,
                 facts=_changed_between(before, since, campaigns, steps),
-                words=change_words(told.ratio, told.interval, metric.unit, metric.better),
+                words=words,
             )
         )  # fmt: skip
     return changes

@@ -150,7 +150,6 @@ def _parts(cell: Cell, by: MatchedBy) -> dict[FactGroup, dict[str, Any]]:
         **{f"parameters.{name}": shown(value) for name, value in sorted(cell.workload.parameters.items())},
         "cache": cell.cache.value,
         "fresh": cell.fresh.value,
-        "slices": "no" if cell.slice_s is None else "yes",
         **{f"tuning.{name}": value for name, value in cell.tuning.items() if name not in covered},
     }
     parts = {FactGroup.STUDY: study, FactGroup.DEVICE: {}, FactGroup.KERNEL: {}}

@@ -105,7 +105,10 @@ def campaigns_like(campaign: Campaign, store: Store) -> list[Campaign]:
 
 
 def _circumstances(campaign: Campaign, store: Store) -> Circumstances:
-    return circumstances_of(store.trials(campaign.id), campaign.cells, campaign.machine, None)
+    trials = store.trials(campaign.id)
+    return circumstances_of(
+        trials, campaign.cells, campaign.machine, lambda trial: trial.cell.id, devices=False
+    )
 
 
 def _place(campaign: Campaign) -> str:

@@ -35,7 +35,8 @@ class Circumstances:
 
     ``machine``: the facts of each trial, or of the campaign. ``tuning``: settings of the study, which replace the
     facts. ``tools``: for each trial, versions by program. ``devices``: by the storage on a device, the geometry in each
-    trial. ``media``: the types of media that were used.
+    trial. ``media``: the types of media that were used. ``sliced``: by what was measured, whether the trials were
+    measured in slices.
     """
 
     machine: Sequence[Mapping[str, Any]]
@@ -43,6 +44,7 @@ class Circumstances:
     tools: Sequence[Mapping[str, str | None]] = ()
     devices: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     media: frozenset[str] = frozenset()
+    sliced: Mapping[str, Collection[bool]] = field(default_factory=dict)
 
 
 class Difference(Frozen):
@@ -104,6 +106,7 @@ def differences(catalogue: Sequence[Fact], a: Circumstances, b: Circumstances) -
         *_of_machine(catalogue, a, b),
         *_between(FactGroup.TOOLS, _flat(a.tools), _flat(b.tools)),
         *_of_devices(a, b),
+        *_of_slices(a, b),
     ]
     return sorted(found, key=lambda each: (not each.decisive, not each.known))
 
@@ -141,6 +144,16 @@ def _of_devices(a: Circumstances, b: Circumstances) -> list[Difference]:
         for each in _between(FactGroup.DEVICE, *sides):
             found.setdefault((each.fact, each.a, each.b), each)
     return sorted(found.values(), key=lambda each: each.fact)
+
+
+def _of_slices(a: Circumstances, b: Circumstances) -> list[Difference]:
+    """Return each difference once: what slices measure is not what whole trials do."""
+    told = {True: "yes", False: "no"}
+    found: dict[Difference, None] = {}
+    for name in a.sliced.keys() & b.sliced.keys():
+        sides = [{"slices": tuple(sorted(told[each] for each in side.sliced[name]))} for side in (a, b)]
+        found |= dict.fromkeys(_between(FactGroup.STUDY, *sides))
+    return list(found)
 
 
 def _conditions(devices: Sequence[Mapping[str, Any]]) -> dict[str, Known]:

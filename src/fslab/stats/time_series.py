@@ -205,6 +205,24 @@ def change_points(values: Sequence[float], *, alpha: float = 0.01, least: int = 
     )  # fmt: skip
 
 
+def drifts(values: Sequence[float], index: int) -> bool:
+    """Return whether a straight line fits the values better than two levels with a change at ``index``.
+
+    The line has the Theil–Sen slope, the levels are medians; better is the smaller sum of distances. A test that looks
+    for a change finds one in a drift too, about in its middle.
+    """
+    found = trend(values)
+    if found is None:
+        return False
+    parts = (
+        [value - found.slope * place for place, value in enumerate(values)],
+        values[:index],
+        values[index:],
+    )
+    line, *levels = (sum(abs(value - statistics.median(part)) for value in part) for part in parts)
+    return line < sum(levels)
+
+
 def steadiness(values: Sequence[float], *, batches: int = 16) -> Steadiness | None:
     """Return trend and changes of level within one trial, from a rate that was sampled over time.
 
