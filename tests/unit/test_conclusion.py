@@ -467,3 +467,11 @@ def test_of_many_metrics_too_lower_is_better_is_said_of_the_other_one() -> None:
     planned = tuple(cell for work in works for cell in cells((EXT4, XFS), work))
     found = report(planned, measured(planned, {"ext4": 1.0, "xfs": 2.0}, metrics=(LATENCY,), noise=0.001))
     assert "(ext4 2.00 ×)" in told(found, 120)
+
+
+def test_metrics_without_a_preferred_direction_name_no_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = Metric(name="cpu_user", unit=Unit.PERCENT, better=Direction.NEITHER)
+    monkeypatch.setitem(METRICS, "fio", (shares,))
+    planned = cells((EXT4, XFS), RANDOM)
+    trials = measured(planned, {"ext4": 1.0, "xfs": 2.0}, metrics=(shares,))
+    assert conclude(report(planned, trials)).sentence.startswith("No stack is better: these metrics have no")

@@ -15,7 +15,7 @@ from fslab.report.crash_safety import unsafe_stacks, verdict
 from fslab.report.foremost_warnings import ConclusionWarning, important, of_campaign, weightiest
 from fslab.report.model import Report, Row
 from fslab.report.row_words import alike_margins
-from fslab.units import format_duration, listed, ratio_text
+from fslab.units import Direction, format_duration, listed, ratio_text
 
 MOST_WARNINGS = 5
 MANY = 3
@@ -75,6 +75,8 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
     if not judged:
         if any(each.not_compared for each in standings):
             return "Nothing to compare: the stacks ran on different kinds of machines."
+        if all(each.better is Direction.NEITHER for each in standings):
+            return "No stack is better: these metrics have no preferred direction."
         return "Nothing to compare: each metric was measured on one stack only."
     if all(each.certainty is StandingCertainty.OPEN and each.n < each.needed for each in judged):
         n, needed = min(each.n for each in judged), max(each.needed for each in judged)
