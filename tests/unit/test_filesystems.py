@@ -158,7 +158,7 @@ def test_ext4_initialises_nothing_lazily_also_beside_the_users_own_extended_opti
         ("ext3", "data=ordered,commit=30"), ("f2fs", "mode=fragment:block,fsync_mode=strict"),
         ("f2fs", "compress_algorithm=zstd:6"), ("jfs", "nointegrity"), ("nilfs2", "order=strict,nobarrier"),
         ("reiserfs", "notail,data=writeback"), ("reiser4", "txmod=wa"), ("bcachefs", "compression=lz4"),
-        ("f2fs", "checkpoint=disable,lookup_mode=perf,nocompress_extension=jpg"),
+        ("f2fs", "checkpoint=enable,lookup_mode=perf,nocompress_extension=jpg"),
         ("ext4", "nojournal_checksum,nouid32,warn_on_error,no_mbcache,inlinecrypt"),
         ("exfat", "uid=1000,gid=1000,umask=022"), ("vfat", "uid=0,flush,utf8"), ("ntfs3", "uid=5,prealloc,discard"),
         ("udf", "uid=5,noadinicb"), ("zfs", "noatime"),
@@ -180,7 +180,7 @@ def test_good_mount_options(name: str, options: str) -> None:
         ("ext4", "bind", "no mount option"), ("ext4", "loop", "no mount option"),
         ("f2fs", "mode=fast", "adaptive"), ("nilfs2", "cp=3", "no mount option 'cp'"), ("jfs", "resize=5", "resize"),
         ("vfat", "uid=me", "whole number"), ("nilfs2", "pp=0", "'pp'"), ("reiserfs", "jdev=/dev/sda", "no mount"),
-        ("ext4", "x-systemd.automount", "no mount"), ("ext4", "", "no mount option ''"),
+        ("ext4", "x-systemd.automount", "no mount"), ("ext4", "", "empty mount option"),
     ],
 )  # fmt: skip
 def test_bad_mount_options_say_what_is_meant(name: str, options: str, says: str) -> None:
@@ -205,6 +205,7 @@ def test_bad_mount_options_say_what_is_meant(name: str, options: str, says: str)
         ("ext4", "compress=zstd", ["an option of btrfs"]), ("zfs", "recordsize=8k", ["properties"]),
         ("ext4", "nodelalocc,atiem,loop", ["did you mean 'nodelalloc'", "did you mean 'atime'", "type 'loop'"]),
         ("xfs", "nobarier,delay_log", ["did you mean 'nobarrier'? removed", "did you mean 'delaylog'? removed"]),
+        ("xfs", "noatime,,wsync,", ["delete a comma"] * 2), ("f2fs", "checkpoint=disable", ["would delete"]),
         ("ext4", "uid=5", ["an option of exfat"]), ("btrfs", "device=/dev/sdb", ["a layout"]),
         ("ext4", "hard,timeo=14,vers=4.2,nolock,credentials=x", ["network file systems"] * 5),
         ("ntfs3", "big_writes,locale=C,norecover", ["user space"] * 3), ("ext4", "mand,noatime", ["Linux 5.15"]),

@@ -390,6 +390,11 @@ def test_planning_starts_no_process_and_opens_nothing_but_our_own_files(study_id
     assert foreign == []
 
 
+def test_that_nilfs2_never_frees_anything_is_noted() -> None:
+    text = TEXT.replace("filesystem: [ext4, xfs]", "filesystem: [ext4, nilfs2]")
+    assert [each.partition(":")[0] for each in plan_of(text).notices] == ["nilfs2"]
+
+
 def test_a_discard_that_the_medium_does_not_allow_is_noted() -> None:
     added = "  t: {medium: m, filesystem: ext4, mount_options: 'noatime,discard'}\n  u: {medium: b, filesystem: xfs, "
     text = TEXT.replace("workloads:\n", f"{added}mount_options: discard}}\nworkloads:\n", 1)

@@ -102,6 +102,10 @@ def test_names_of_media_can_be_parts_of_file_names() -> None:
         ({"fs": {"medium": "fast", "filesystem": ["ext4", "xfs"]}}, ["ext4", "xfs"]),
         ({"fs": {"medium": "fast", "filesystem": ["ext4", "none"]}}, ["ext4", "raw"]),
         (
+            {"e": {"medium": "fast", "filesystem": "ext4", "mount_options": ["", "noatime"]}},
+            ["e defaults", "e noatime"],
+        ),
+        (
             {"fs": {"medium": "fast", "filesystem": ["ext4", "xfs"], "mount_options": ["defaults", "noatime"]}},
             ["ext4 defaults", "ext4 noatime", "xfs defaults", "xfs noatime"],
         ),

@@ -128,6 +128,8 @@ def _where(made: Plan) -> Iterator[str]:
 
 
 def _shared(made: Plan) -> Iterator[str]:
+    from fslab.cell import Fresh
+
     for files, what in ((True, "files"), (False, "empty file systems")):
         groups = [each.group for each in made.shared.values() if each.files is files]
         if groups:
@@ -135,6 +137,11 @@ def _shared(made: Plan) -> Iterator[str]:
                 f"{what}: shared by {len(groups)} cells (fresh: block): in each block, {len(set(groups))} of them "
                 "make them, and the others copy them"
             )
+    if alone := sum(cell.fresh is Fresh.BLOCK and cell.id not in made.shared for cell in made.measured):
+        yield (
+            f"fresh: block has no effect on {counted(alone, 'cell')}: no other cell begins with the same state, or the "
+            "medium cannot be copied (an image needs 'room')"
+        )
 
 
 def _reasons(made: Plan) -> list[tuple[str, int]]:
@@ -154,10 +161,14 @@ def _expected(made: Plan) -> str:
         expected += f" to {format_duration(longest_s)}"
     if made.budget_s:
         limit = format_duration(made.budget_s)
-        short = longest_s > made.budget_s
-        expected += (
-            f"; the budget of {limit} may end it earlier" if short else f", within the budget of {limit}"
-        )
+        if made.expected_s > made.budget_s:
+            first = len(made.measured) * made.trials
+            paid = int(first * made.budget_s / made.expected_s)
+            expected += f"; the budget of {limit} may end it after about {paid} of the first {first} trials"
+        elif longest_s > made.budget_s:
+            expected += f"; the budget of {limit} may end it earlier"
+        else:
+            expected += f", within the budget of {limit}"
         expected += ", not counting the time spent waiting for other campaigns (run --wall-limit)"
     return expected
 

@@ -131,8 +131,11 @@ class ParsedStack:
         return found
 
     def notices(self) -> list[str]:
-        """Return what a reader would not expect: stripes of the disk server, and discards that have no effect."""
+        """Return what a reader would not expect: stripes of the disk server, what is known of the file system, and
+        discards that have no effect."""
         served = [f"on the {self.spec.machine.type}, {SERVED}"] if self.spec.served else []
+        if self.filesystem is not None and self.filesystem.notice:
+            served.append(f"{self.filesystem.name}: {self.filesystem.notice}")
         asked = {option.strip().partition("=")[0] for option in self.spec.mount_options.split(",")}
         if self.filesystem is None or "discard" not in asked or self.medium.discards(self.medium_options):
             return served

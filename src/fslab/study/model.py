@@ -6,7 +6,7 @@ fields.
 
 import re
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, field_validator
 
 from fslab.cell import Cache, Fresh, Frozen, Geometry
 from fslab.claims.schema import Claim, Names, Published, Several
@@ -94,6 +94,12 @@ class StudyStack(Written):
     kernel: Several = Field((), description="overrides the study's `kernel`")
     modules: Several = Field((), description="overrides the study's `modules`")
     guest_memory: GuestSize | None = Field(None, description="overrides the study's `guest_memory`")
+
+    @field_validator("mount_options")
+    @classmethod
+    def _none_are_defaults(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """``""`` means none, as in the other keys."""
+        return tuple(each.strip() or "defaults" for each in value)
 
 
 class StudyWorkload(Written):

@@ -106,10 +106,10 @@ class FileSystem:
 
     ``repair_needs_replay``: a full repair refuses a log that was not replayed. ``repaired_statuses``: exit statuses of
     a repair that succeeded. ``min_size_bytes``: mkfs refuses smaller devices. ``fair_size_bytes``: on a smaller device,
-    the size itself slows the file system down. ``limits``: what it does not support. ``mount_type``: empty if
-    nothing is mounted: the workload works on the device itself. ``mount_flags``: ``-i`` where mount(8) must not call a
-    helper. ``kernels``: the Linux versions that have it. ``switches``: the options that enable features which ``fslab
-    features`` finds missing by default.
+    the size itself slows the file system down. ``limits``: what it does not support. ``notice``: what a plan says of
+    it. ``mount_type``: empty if nothing is mounted: the workload works on the device itself. ``mount_flags``: ``-i``
+    where mount(8) must not call a helper. ``kernels``: the Linux versions that have it. ``switches``: the options that
+    enable features which ``fslab features`` finds missing by default.
 
     ``mkfs``: the command before the options; ``mkfs_discards``, ``mkfs_keeps``: its words to discard, and not to.
 
@@ -158,6 +158,7 @@ class FileSystem:
     made: ClassVar[Made] = Made()
     used_bytes: ClassVar[int] = 0
     unfilled_bytes: ClassVar[int] = 0
+    notice: ClassVar[str] = ""
     limits: ClassVar[Limits] = Limits()
     limits_before: ClassVar[str | None] = None
     module: ClassVar[Tool | None] = None
@@ -313,7 +314,11 @@ class FileSystem:
         found: list[str] = []
         for option in options.split(","):
             name, equals, value = option.strip().partition("=")
-            if name in known:
+            if not name:
+                found.append(f"'{options}' has an empty mount option: delete a comma")
+            elif why := equals and self.removed_options.get(option.strip()):
+                found.append(f"mount option '{option.strip()}' of {self.name}: {why}")
+            elif name in known:
                 found += filesystem_options.value_mistakes(name, value if equals else None, known[name])
             else:
                 found.append(

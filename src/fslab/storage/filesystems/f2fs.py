@@ -41,7 +41,7 @@ class F2fs(FileSystem):
     mount_options = {
         "acl": "", "noacl": "", "active_logs": "2|4|6", "age_extent_cache": "", "alloc_mode": "default|reuse",
         "atgc": "", "background_gc": "on|off|sync", "barrier": "", "nobarrier": "", "checkpoint_merge": "",
-        "nocheckpoint_merge": "", "checkpoint": "enable|disable", "compress_algorithm": "lzo|lz4|zstd|lzo-rle",
+        "nocheckpoint_merge": "", "checkpoint": "enable", "compress_algorithm": "lzo|lz4|zstd|lzo-rle",
         "compress_cache": "", "compress_chksum": "", "compress_extension": "any", "compress_log_size": "int",
         "compress_mode": "fs|user", "nocompress_extension": "any", "data_flush": "",
         "disable_ext_identify": "", "disable_roll_forward": "", "discard": "", "nodiscard": "",
@@ -54,6 +54,10 @@ class F2fs(FileSystem):
         "resuid": "int", "lookup_mode": "perf|compat|auto", "user_xattr": "", "nouser_xattr": "", "quota": "",
         "noquota": "", "usrquota": "", "grpquota": "", "prjquota": "",
     }  # fmt: skip
+
+    removed_options = {
+        "checkpoint=disable": "an unmount, as before a cold run, would delete all that was written"
+    }
 
     # fs/f2fs/super.c, f2fs_show_options; seen with Linux 6.1.
     listed_as = {"quota": "usrquota"}
