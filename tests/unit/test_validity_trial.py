@@ -39,6 +39,22 @@ def verdict(given: TrialFacts) -> list[tuple[str, Severity]]:
     return [(warning.kind, warning.severity) for warning in trial_warnings(given)]
 
 
+@pytest.mark.parametrize(
+    ("syncs", "flushes", "threads", "cache", "warned"),
+    [
+        (512, 0, 1, True, True), (512, 16, 1, True, True), (512, 26, 1, True, False), (512, 26, 2, True, False),
+        (512, 6, 4, True, True), (512, 0, 1, False, False), (19, 0, 1, True, False), (20, 0, 1, True, True),
+        (None, 0, 1, True, False),
+    ],
+)  # fmt: skip
+def test_fsync_without_flushes(
+    syncs: int | None, flushes: int, threads: int, cache: bool, warned: bool
+) -> None:
+    """Seen with Linux 6.1: 512 calls, and 512 flushes on ext4, none on jfs, 16 on f2fs with active_logs=2."""
+    given = facts(syncs=syncs, figures=figures(device_flushes=flushes), threads=threads, caches_writes=cache)
+    assert [kind for kind, _ in verdict(given)] == ["sync_not_flushed"] * warned
+
+
 def test_unknown_facts_give_no_warning() -> None:
     assert trial_warnings(facts()) == ()
     assert trial_warnings(facts(cold=False)) == ()

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fslab import workloads
 from fslab.campaign import disks
 from fslab.campaign.prepared_states import Prepared
 from fslab.campaign.probing import Findings
@@ -136,6 +137,7 @@ class RunningTrial:
         """Return the facts for the rules of validity."""
         machine, stack = self.machine, parsed_stack(self.cell.stack)
         changed_options, ignored_options = self._note_options(up, findings)
+        traits = workloads.parsed(self.cell.workload).traits()
         return TrialFacts(
             work=reading,
             cold=self.cell.cache is Cache.COLD,
@@ -158,6 +160,9 @@ class RunningTrial:
             accelerator=machine.get("accelerator"),
             disk_speed=stack.medium.speed(stack.medium_options),
             disk_fidelities=disks.fidelities(self.device),
+            syncs=reading.counts.get("fsync", traits.syncs),
+            threads=reading.threads or traits.parallel or 1,
+            caches_writes="a write cache" in up.abilities,
         )
 
     def record(self) -> TrialRecord:

@@ -43,6 +43,27 @@ def options_not_in_effect(facts: TrialFacts) -> Issues:
         yield Issue(f"options: {listed(words)}", options=dict(changed))
 
 
+_LEAST_SYNCS, _SYNCS_PER_FLUSH = 20, 20
+
+
+@rule(
+    "fsync did not flush the disk's cache",
+    when=f"less than one flush of the disk's cache for {_SYNCS_PER_FLUSH} calls of fsync of each thread, of "
+    f"{_LEAST_SYNCS} or more, as with `nobarrier`, and on jfs",
+    needs=("device_flushes",),
+    hint="a power cut can take what was synced: compare it only with stacks of which that is true, too",
+)
+def sync_not_flushed(facts: TrialFacts, flushes: float) -> Issues:
+    """Threads that call fsync at the same time can share a flush."""
+    syncs = facts.syncs or 0
+    if facts.caches_writes and _LEAST_SYNCS <= syncs > flushes * _SYNCS_PER_FLUSH * facts.threads:
+        yield Issue(
+            f"{syncs:.0f} calls of fsync made the disk flush its cache {flushes:.0f} times",
+            syncs=syncs,
+            flushes=flushes,
+        )
+
+
 _SHOWN = 3
 
 
