@@ -66,6 +66,28 @@ def test_cleaning_ignores_foreign_mounts_whose_path_is_not_text(serve: Any, tmp_
     assert not server.directory.exists()
 
 
+def test_what_is_mounted_over_it_is_not_unmounted(serve: Any, tmp_path: Path) -> None:
+    """Over a mount of the disk, and over the disk's directory: by ``clean``, and at the end of the server."""
+    server = serve()
+    loop = server.attach()
+    (mounted := tmp_path / "mounted").mkdir()
+    proc.run(["mkfs.ext4", "-q", "-F", str(loop)])
+    proc.run(["mount", str(loop), str(mounted)])
+    for place in (mounted, server.directory):
+        proc.run(["mount", "-t", "tmpfs", "-o", "size=64k", "theirs", str(place)])
+        (place / "file").write_text("kept")
+        done = ran([BINARY, "clean", server.directory])
+        if place == server.directory:
+            server.process.send_signal(signal.SIGTERM)
+            server.process.wait(LIMIT_S)
+        assert (place / "file").read_text() == "kept"
+        proc.run(["umount", str(place)])
+        assert done.returncode != 0
+        assert f"something else is mounted over it: umount {place}" in done.stderr
+    server.clean()
+    assert mounts.at(mounted) is None
+
+
 def test_it_is_cleaned_by_a_name_with_a_link(serve: Any, tmp_path: Path) -> None:
     server = serve()
     server.attach()

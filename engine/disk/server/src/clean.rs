@@ -12,8 +12,10 @@ use anyhow::{Context, bail};
 
 use crate::sys;
 
-/// A line of /proc/self/mountinfo: target, type and source of a mount.
+/// A line of /proc/self/mountinfo: id, id of the mount that it is on, target, type and source.
 struct Mount {
+    id: Vec<u8>,
+    on: Vec<u8>,
     target: PathBuf,
     kind: String,
     source: String,
@@ -24,6 +26,20 @@ impl Mount {
     /// mounted it, whoever that is, and who can put a link in the place of its target.
     fn is_of(&self, device: &str) -> bool {
         self.source == device && !self.kind.starts_with("fuse")
+    }
+
+    /// Return whether this is a mount of fslab-disk on `directory`.
+    fn serves(&self, directory: &Path) -> bool {
+        self.target == directory && self.kind == "fuse.fslab-disk"
+    }
+
+    /// Unmount it, unless another mount is over it: umount2(2) takes the topmost.
+    fn unmount(&self, flags: libc::c_int) -> io::Result<()> {
+        if mounts()?.iter().any(|other| other.target == self.target && other.on == self.id) {
+            let over = format!("something else is mounted over it: umount {}", self.target.display());
+            return Err(io::Error::other(over));
+        }
+        unless_gone(sys::unmount(&self.target, flags))
     }
 }
 
@@ -37,7 +53,13 @@ fn parse(line: &[u8]) -> Option<Mount> {
     let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
     let end = words.iter().position(|word| *word == b"-")?;
     let text = |at: usize| Some(String::from_utf8_lossy(words.get(at)?).into_owned());
-    Some(Mount { target: unescape(words.get(4)?), kind: text(end + 1)?, source: text(end + 2)? })
+    Some(Mount {
+        id: words.first()?.to_vec(),
+        on: words.get(1)?.to_vec(),
+        target: unescape(words.get(4)?),
+        kind: text(end + 1)?,
+        source: text(end + 2)?,
+    })
 }
 
 /// Decode octal escapes, which the kernel writes for blanks in paths.
@@ -89,8 +111,9 @@ fn release(name: &str, disk: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     for mount in mounts()?.iter().rev().filter(|mount| mount.is_of(&source)) {
-        sys::unmount(&mount.target, 0)
-            .or_else(|_| unless_gone(sys::unmount(&mount.target, libc::MNT_DETACH)))
+        mount
+            .unmount(0)
+            .or_else(|_| mount.unmount(libc::MNT_DETACH))
             .with_context(|| format!("cannot unmount {}", mount.target.display()))?;
     }
     unless_gone(detach(&device)).with_context(|| format!("cannot detach {source}"))
@@ -115,10 +138,13 @@ fn unless_gone(result: io::Result<()>) -> io::Result<()> {
 /// Abort the connection. The kernel does that before it checks whether the mount is in use. A mount in use stays,
 /// without a server. The loop devices on its disk can then still be found by their path.
 pub(crate) fn abort(directory: &Path) -> io::Result<()> {
-    match unless_gone(sys::unmount(directory, libc::MNT_FORCE)) {
-        Err(error) if error.raw_os_error() != Some(libc::EBUSY) => Err(error),
-        _ => Ok(()),
+    for mount in mounts()?.iter().filter(|mount| mount.serves(directory)) {
+        match mount.unmount(libc::MNT_FORCE) {
+            Err(error) if error.raw_os_error() != Some(libc::EBUSY) => return Err(error),
+            _ => {}
+        }
     }
+    Ok(())
 }
 
 /// Return the directory under the kernel's name. Links are followed up to its parent: the disk itself may be dead.
@@ -135,7 +161,7 @@ pub(crate) fn clean(directory: &Path) -> anyhow::Result<()> {
     let directory = real(directory)?;
     let disk = directory.join("disk");
     let held = loops(&disk)?;
-    if mounts()?.iter().any(|mount| mount.target == directory && mount.kind == "fuse.fslab-disk") {
+    if mounts()?.iter().any(|mount| mount.serves(&directory)) {
         abort(&directory).with_context(|| format!("cannot abort {}", directory.display()))?;
     } else if disk.symlink_metadata().is_ok() {
         bail!(
@@ -146,9 +172,8 @@ pub(crate) fn clean(directory: &Path) -> anyhow::Result<()> {
     for name in &held {
         release(name, &disk)?;
     }
-    for _ in mounts()?.iter().filter(|mount| mount.target == directory && mount.kind == "fuse.fslab-disk") {
-        unless_gone(sys::unmount(&directory, libc::MNT_DETACH))
-            .with_context(|| format!("cannot unmount {}", directory.display()))?;
+    for mount in mounts()?.iter().rev().filter(|mount| mount.serves(&directory)) {
+        mount.unmount(libc::MNT_DETACH).with_context(|| format!("cannot unmount {}", directory.display()))?;
     }
     match fs::remove_dir(&directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

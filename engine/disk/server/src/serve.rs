@@ -141,7 +141,8 @@ struct Started {
 
 fn mounted(options: &Serve, signals: &OwnedFd, device: Device, fastest: Option<u64>) -> anyhow::Result<()> {
     let device = Arc::new(device);
-    let directory = std::path::absolute(&options.directory)?;
+    let directory =
+        fs::canonicalize(&options.directory).or_else(|_| std::path::absolute(&options.directory))?;
     // First: a path that is taken belongs to another process, and stays.
     let listener = UnixListener::bind(&options.control)
         .with_context(|| format!("cannot create the socket {}", options.control.display()))?;
@@ -153,14 +154,17 @@ fn mounted(options: &Serve, signals: &OwnedFd, device: Device, fastest: Option<u
     }
     device.ended.store(true, Ordering::Release);
     let _ = sys::notify(&device.wake);
-    if started.mounted {
-        if let Err(error) = clean::abort(&directory) {
+    let aborted = if started.mounted { clean::abort(&directory) } else { Ok(()) };
+    match aborted {
+        Err(error) => {
             let place = directory.display().to_string();
-            eprintln!("fslab-disk: cannot unmount {}: {error}", plain::text(&place));
+            eprintln!("fslab-disk: cannot unmount {}: {error}", plain::text(&place)); // its threads end with the process
         }
-    }
-    for thread in started.threads {
-        let _ = thread.join();
+        Ok(()) => {
+            for thread in started.threads {
+                let _ = thread.join();
+            }
+        }
     }
     let mut core = device.core();
     let phases = core.phases.clone();
