@@ -129,6 +129,20 @@ def test_a_link_that_takes_the_place_of_a_directory_leads_out_of_no_tree(tmp_pat
     assert b"outside" not in found
 
 
+def test_a_file_that_is_removed_or_replaced_while_the_cache_is_filled_ends_no_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a server that runs then does with its temporary files."""
+    (tmp_path / "stays").write_text("x")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("stays")
+    with files.opened(tmp_path, os.O_DIRECTORY) as directory:
+        listed = [(directory, name) for name in ("removed", "pipe", "link", "stays")]
+        monkeypatch.setattr(trees, "files", lambda _: listed)
+        page_cache.fill_from(tmp_path)
+        assert [os.fstat(found).st_size for found in page_cache._opened_files(tmp_path)] == [1]
+
+
 def test_of_a_file_with_a_hole_that_is_larger_than_memory_the_data_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,9 @@
 """Drop the page cache (all of it as root, file by file as any user) and fill it."""
 
+import contextlib
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from fslab.system import files, memory, sysfs, trees, untrusted_files
@@ -44,9 +46,8 @@ def drop_tree(directory: Path) -> None:
 
     Works without root. Dentries and inodes stay cached. Symbolic links are not followed.
     """
-    for beneath, name in trees.files(directory):
-        with untrusted_files.regular(name, beneath) as descriptor:
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    for descriptor in _opened_files(directory):
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def fill_from(directory: Path) -> None:
@@ -56,15 +57,26 @@ def fill_from(directory: Path) -> None:
     Needed for a warm cache: fio, for example, drops the files that it has laid out.
     """
     left_bytes = memory.total_bytes() or 0
+    for descriptor in _opened_files(directory):
+        at, size = 0, os.fstat(descriptor).st_size
+        for start, end in (*files.data_regions(descriptor), (size, size)):
+            hole_bytes = min(max(0, start - at), left_bytes)
+            left_bytes -= hole_bytes
+            _read(descriptor, at, at + hole_bytes)
+            _read(descriptor, start, end)
+            at = end
+
+
+def _opened_files(directory: Path) -> Iterator[int]:
+    """Yield a descriptor of each regular file of a tree, which is closed afterwards. A server that 'prepare' has
+    started can remove or replace files meanwhile: those are left out."""
     for beneath, name in trees.files(directory):
-        with untrusted_files.regular(name, beneath) as descriptor:
-            at, size = 0, os.fstat(descriptor).st_size
-            for start, end in (*files.data_regions(descriptor), (size, size)):
-                hole_bytes = min(max(0, start - at), left_bytes)
-                left_bytes -= hole_bytes
-                _read(descriptor, at, at + hole_bytes)
-                _read(descriptor, start, end)
-                at = end
+        with contextlib.ExitStack() as undo:
+            try:
+                descriptor = undo.enter_context(untrusted_files.regular(name, beneath))
+            except OSError:
+                continue
+            yield descriptor
 
 
 def _read(descriptor: int, at: int, end: int) -> None:
