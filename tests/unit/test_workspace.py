@@ -25,7 +25,7 @@ from fslab.errors import InterruptedBySignal, UnsafeError
 from fslab.feasibility import RefusingJournal
 from fslab.storage import Workspace
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import files, memory, page_cache, paths, process_marks, signals, trees
+from fslab.system import files, memory, mounts, page_cache, paths, process_marks, signals, trees
 
 
 def test_a_workspace_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,6 +64,10 @@ def test_a_runtime_directory_that_is_removed_meanwhile_is_named(tmp_path: Path) 
     runtime.mkdir()
     with pytest.raises(FileNotFoundError), trial.guarded():
         (runtime / "gone/scratch").mkdir()
+    trial.work = tmp_path / "work"
+    with trial.guarded():
+        mounts.flush(trial.work)
+    assert "the workload has removed its directory" in str(trial.failure)
 
 
 def deepen(directory: Path, levels: int = 3000) -> None:

@@ -58,7 +58,8 @@ class RunningTrial:
 
     ``machine``: the facts stored with it. ``traced``: the kernel is traced meanwhile. ``prepared``: how it shares its
     files with other trials; None: it does not. ``turns``: of how many trials at the same time it is one. ``longer``:
-    as in a ``Job``. ``undo``: undoes, when it ends, what the trial has made.
+    as in a ``Job``. ``work``: the workload's directory, when there is one. ``undo``: undoes, when it ends, what the
+    trial has made.
     """
 
     cell: Cell
@@ -69,6 +70,7 @@ class RunningTrial:
     prepared: Prepared | None = None
     turns: int = 1
     longer: int = 1
+    work: Path | None = None
     undo: Teardown = field(default_factory=Teardown)
     failure: FslabError | None = None
     metrics: dict[str, Value] = field(default_factory=dict)
@@ -107,8 +109,21 @@ class RunningTrial:
             texts = [message.text for message in about(log.messages(), words)]
             self.observed.setdefault("kernel_log", tuple(texts[-KEPT_LINES:]))
             if self.failure is None:
-                self.failure = error if isinstance(error, FslabError) else _from_os_error(error)
+                self.failure = error if isinstance(error, FslabError) else self._from_os_error(error)
                 self._explain(self.failure, oom.killed(texts))
+
+    def _from_os_error(self, error: OSError) -> FslabError:
+        """Return the error for an OSError of a broken or full file system under test, or of a workload that removed its
+        own directory. Re-raise others: they are bugs."""
+        if error.errno in FULL_DISK:
+            return NoSpaceError(f"no space left: {error}", hint="give the medium a larger size")
+        if error.errno in BROKEN:
+            return FslabError(f"the file system failed: {error}", hint="look at the kernel log (dmesg)")
+        if self.work is not None and error.filename == str(self.work) and not self.work.is_dir():
+            return ToolFailedError(
+                "the workload has removed its directory", where=str(self.work), hint="let it stay"
+            )
+        raise error
 
     def check_ended(self) -> None:
         """Raise ToolFailedError if processes that the measured command started still run: its figures are then not of
@@ -244,12 +259,3 @@ class RunningTrial:
 def status_of(failure: FslabError) -> Status:
     """Return the status of a trial that ended with this error."""
     return Status.UNSUPPORTED if failure.failure is FailureClass.UNSUPPORTED else Status.FAILED
-
-
-def _from_os_error(error: OSError) -> FslabError:
-    """Return the error for an OSError of a broken or full file system under test. Re-raise others: they are bugs."""
-    if error.errno in FULL_DISK:
-        return NoSpaceError(f"no space left: {error}", hint="give the medium a larger size")
-    if error.errno in BROKEN:
-        return FslabError(f"the file system failed: {error}", hint="look at the kernel log (dmesg)")
-    raise error

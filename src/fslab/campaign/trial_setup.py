@@ -42,6 +42,7 @@ def set_up(trial: RunningTrial) -> Ready:
     if trial.turns == 1:  # those whose tools take turns share the settings of the machine
         undo.enter_context(tuning.tuned(cell.tuned, workspace.journal))
     up = _build(trial)
+    trial.work = up.work
     undo.callback(workspace.end_left)
     if up.raw is None:
         feasibility.check_mounted(up.target or up.work, workload.needs(), up.filesystem)
