@@ -46,12 +46,12 @@ def confined(tool: Tool, *words: str) -> list[str]:
     return unprivileged(*ending_with_parent(require(tool), *words, by=signal.SIGKILL))
 
 
-def run_program(tool: Tool, *words: str | Path, cwd: Path, check: bool = True) -> proc.Completed:
+def run_program(tool: Tool, *words: str | Path, cwd: Path) -> proc.Completed:
     """Run a program of a step. It ends with this process; how long it may take is the trial's to say."""
     argv = (require(tool), *map(str, words))
     ending = ending_with_parent(*argv, by=signal.SIGKILL)
     done = replace(proc.run(ending, cwd=cwd, timeout_s=math.inf, check=False), argv=argv)
-    if check and done.returncode != 0:
+    if done.returncode != 0:
         raise proc.failed(done)
     return done
 
