@@ -259,13 +259,8 @@ class Cell(Frozen):
         """
         if self.slice_s is not None:
             return f"{self.stack.medium.name}-{self.stack_id}"
-        of = {
-            Fresh.TRIAL: "",
-            Fresh.BLOCK: "",
-            Fresh.CELL: f"-{self.id}",
-            Fresh.CAMPAIGN: f"-{self.stack_id}",
-        }
-        return f"{self.stack.medium.name}{'@stripe' * self.stack.served}{of[self.fresh]}"
+        of = {Fresh.CELL: f"-{self.id}", Fresh.CAMPAIGN: f"-{self.stack_id}"}.get(self.fresh, "")
+        return f"{self.stack.medium.name}{'@stripe' * self.stack.served}{of}"
 
     @property
     def turn(self) -> str:

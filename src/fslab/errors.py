@@ -41,6 +41,10 @@ class FslabError(Exception):
     exit_code = 1
     failure = FailureClass.CRASHED
 
+    def __init_subclass__(cls, exit_code: int | None = None, failure: FailureClass | None = None) -> None:
+        cls.exit_code = exit_code or cls.exit_code
+        cls.failure = failure or cls.failure
+
     def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
         super().__init__(what)
         self.what = what
@@ -58,49 +62,32 @@ class FslabError(Exception):
         return f"{self.what}{advice}"
 
 
-class UsageError(FslabError):
+class UsageError(FslabError, exit_code=2):
     """The command line names something that does not exist, or arguments that cannot be combined."""
 
-    exit_code = 2
 
-
-class PluginError(FslabError):
+class PluginError(FslabError, exit_code=4, failure=FailureClass.UNSUPPORTED):
     """A plug-in cannot be loaded, is unsafe to load, or has a name that is already used."""
 
-    exit_code = 4
-    failure = FailureClass.UNSUPPORTED
 
-
-class StudyError(FslabError):
+class StudyError(FslabError, exit_code=2):
     """A study file has mistakes. Contains all of them, each with its line."""
 
-    exit_code = 2
 
-
-class UnsafeError(FslabError):
+class UnsafeError(FslabError, exit_code=3):
     """To continue could destroy data that does not belong to fslab."""
 
-    exit_code = 3
 
-
-class UnsupportedError(FslabError):
+class UnsupportedError(FslabError, exit_code=4, failure=FailureClass.UNSUPPORTED):
     """This kernel or machine does not support the operation."""
 
-    exit_code = 4
-    failure = FailureClass.UNSUPPORTED
 
-
-class ToolMissingError(FslabError):
+class ToolMissingError(FslabError, exit_code=4, failure=FailureClass.TOOL_MISSING):
     """A program that is needed is not installed."""
 
-    exit_code = 4
-    failure = FailureClass.TOOL_MISSING
 
-
-class NeedsRootError(FslabError):
+class NeedsRootError(FslabError, exit_code=4):
     """The operation needs privileges that this user does not have."""
-
-    exit_code = 4
 
 
 # Errors of system calls on a full disk, or by a user whose share of it is full.
@@ -108,74 +95,48 @@ FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
 SIZES_HINT = "give the medium a larger size or the workload a smaller one"
 
 
-class NoSpaceError(FslabError):
+class NoSpaceError(FslabError, exit_code=5, failure=FailureClass.NO_SPACE):
     """A disk, a memory file system or a file system under test is full."""
 
-    exit_code = 5
-    failure = FailureClass.NO_SPACE
 
-
-class ToolFailedError(FslabError):
+class ToolFailedError(FslabError, exit_code=6):
     """A program that fslab started ended with an error. Contains the end of its stderr."""
 
-    exit_code = 6
 
-
-class ToolTimeoutError(FslabError):
+class ToolTimeoutError(FslabError, exit_code=6, failure=FailureClass.TIMED_OUT):
     """A program that fslab started exceeded its time limit and was ended."""
 
-    exit_code = 6
-    failure = FailureClass.TIMED_OUT
 
-
-class ToolOutputError(FslabError):
+class ToolOutputError(FslabError, exit_code=6, failure=FailureClass.OUTPUT):
     """A program succeeded, but its output does not match its documentation."""
 
-    exit_code = 6
-    failure = FailureClass.OUTPUT
 
-
-class MkfsError(ToolFailedError):
+class MkfsError(ToolFailedError, failure=FailureClass.MKFS):
     """A file system could not be made with these options."""
 
-    failure = FailureClass.MKFS
 
-
-class LayoutError(ToolFailedError):
+class LayoutError(ToolFailedError, failure=FailureClass.LAYOUT):
     """The disks of a layout could not be joined, or not be separated."""
 
-    failure = FailureClass.LAYOUT
 
-
-class MountError(ToolFailedError):
+class MountError(ToolFailedError, failure=FailureClass.MOUNT):
     """A file system could not be mounted or unmounted."""
 
-    failure = FailureClass.MOUNT
 
-
-class GuestError(FslabError):
+class GuestError(FslabError, exit_code=6, failure=FailureClass.GUEST_LOST):
     """A guest could not be started, has ended, or does not respond: killed, lost, out of memory."""
 
-    exit_code = 6
-    failure = FailureClass.GUEST_LOST
 
-
-class GuestPanickedError(GuestError):
+class GuestPanickedError(GuestError, failure=FailureClass.GUEST_PANICKED):
     """The guest's kernel panicked."""
 
-    failure = FailureClass.GUEST_PANICKED
 
-
-class GuestHungError(GuestError):
+class GuestHungError(GuestError, failure=FailureClass.GUEST_HUNG):
     """The guest did not respond within its time limit and was ended."""
 
-    failure = FailureClass.GUEST_HUNG
 
-
-class StoreError(FslabError):
+class StoreError(FslabError, exit_code=7):
     """The result store cannot be opened, has another version, or does not contain what was requested."""
-
-    exit_code = 7
 
 
 class NotStoredError(StoreError):
@@ -194,28 +155,20 @@ class StoreLostError(StoreError):
     """The store's database is unavailable, full or locked. It may be available again later."""
 
 
-class BusyError(FslabError):
+class BusyError(FslabError, exit_code=8):
     """Another fslab process uses the requested resource."""
 
-    exit_code = 8
 
-
-class NotComparableError(FslabError):
+class NotComparableError(FslabError, exit_code=9):
     """Two sets of results were measured under different conditions, and no option allows the difference."""
 
-    exit_code = 9
 
-
-class RegressionError(FslabError):
+class RegressionError(FslabError, exit_code=10):
     """A comparison found a difference that the user asked to report by the exit code (--fail-if-…)."""
 
-    exit_code = 10
 
-
-class InconclusiveError(FslabError):
+class InconclusiveError(FslabError, exit_code=11):
     """A comparison could not have detected the difference that the exit code is to report (--fail-if-…)."""
-
-    exit_code = 11
 
 
 class InterruptedBySignal(BaseException):

@@ -46,10 +46,7 @@ class Plugin:
             return self.entry_point.load()
         except PluginError:
             raise
-        except (
-            Exception,
-            SystemExit,
-        ) as error:  # the code of another package can raise anything while it is imported
+        except (Exception, SystemExit) as error:  # code of another package can raise anything
             raise self.error(f"cannot be loaded: {type(error).__name__}: {error}") from error
 
     def error(self, what: str) -> PluginError:
@@ -94,11 +91,8 @@ def _check_files(files: Iterable[Path]) -> None:
     groups = path_owners.Groups.WITHOUT_OTHERS  # Debian gives /usr/local/lib/python3 to the group staff
     if found := path_owners.stranger_in(files, owners, groups=groups):
         file, why = found
-        raise PluginError(
-            f"plug-in not loaded: {why}",
-            where=str(file),
-            hint=f"chmod go-w {file}, setfacl -b; it must belong to root or to you: chown",
-        )
+        hint = f"chmod go-w {file}, setfacl -b; it must belong to root or to you: chown"
+        raise PluginError(f"plug-in not loaded: {why}", where=str(file), hint=hint)
 
 
 def _metadata_of(distribution: Distribution) -> tuple[Path, ...]:

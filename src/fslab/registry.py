@@ -119,25 +119,22 @@ class Registry(Generic[T]):
         refused = []
         for plugin in found:
             rivals = [str(each) for each in found if each.name == plugin.name and each is not plugin]
+            why = ""
             if not _NAME.fullmatch(plugin.name):
-                refused.append(
-                    plugin.error("needs a name that begins with a-z: words of a-z and 0-9, joined with '-'")
-                )
+                why = "needs a name that begins with a-z: words of a-z and 0-9, joined with '-'"
             elif plugin.name in self._modules:
-                refused.append(plugin.error(f"is not used: a built-in {self.kind} has the same name"))
+                why = f"is not used: a built-in {self.kind} has the same name"
             elif rivals:
-                refused.append(
-                    plugin.error(f"is not used, nor is that of {', '.join(rivals)}, which has the same name")
-                )
+                why = f"is not used, nor is that of {', '.join(rivals)}, which has the same name"
+            if why:
+                refused.append(plugin.error(why))
             else:
                 usable[plugin.name] = plugin
         return usable, tuple(refused)
 
     def names(self) -> tuple[str, ...]:
-        return tuple(sorted({*self._modules, *self._plugins[0], *self._names_of_source()}))
-
-    def _names_of_source(self) -> tuple[str, ...]:
-        return self._source.names() if self._source is not None else ()
+        derived = self._source.names() if self._source is not None else ()
+        return tuple(sorted({*self._modules, *self._plugins[0], *derived}))
 
     def plugin(self, name: str) -> Plugin | None:
         """Return the plug-in that provides an entry; None if it is built in or does not exist."""

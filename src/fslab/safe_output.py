@@ -45,7 +45,8 @@ def _replace(path: Path, data: bytes) -> None:
     try:
         _rename_over(place, data)
     except OSError as error:
-        if error.errno not in {errno.EACCES, errno.EPERM, errno.EBUSY} or not _is_plain(place):
+        refused = error.errno in {errno.EACCES, errno.EPERM, errno.EBUSY}
+        if not refused or place.is_symlink() or not place.is_file():
             raise
         _write(place, data, os.O_TRUNC | os.O_NOFOLLOW)
 
@@ -116,10 +117,6 @@ def _is_strange(about: os.stat_result, place: Path) -> bool:
     directory where only trusted users can make files, they meant it."""
     theirs = stat.S_ISFIFO(about.st_mode) and about.st_uid not in path_owners.trusted()
     return theirs and path_owners.stranger(place.parent, sticky=False) is not None
-
-
-def _is_plain(place: Path) -> bool:
-    return not place.is_symlink() and place.is_file()
 
 
 def _write(place: Path, data: bytes, flags: int) -> None:

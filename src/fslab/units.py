@@ -236,15 +236,13 @@ def format_value(value: float | None, unit: Unit) -> str:
         return "–"
     match unit:
         case Unit.BYTES_PER_SECOND:
-            scaled, prefix = _si(value)
-            return f"{scaled} {prefix.upper() if prefix != 'k' else 'k'}B/s"
+            return _in_best(value, [(1000.0**n, f" {prefix}B/s") for n, prefix in enumerate(_SI)])
         case Unit.IOPS | Unit.FILES_PER_SECOND | Unit.OPERATIONS_PER_SECOND:
-            scaled, prefix = _si(value)
-            return f"{scaled}{prefix} {unit.value}"
+            return _in_best(value, [(1000.0**n, f"{prefix} {unit.value}") for n, prefix in enumerate(_SI)])
         case Unit.NANOSECONDS:
-            return _format_ns(value)
+            return _in_best(value, _TIMES)
         case Unit.SECONDS:
-            return _format_ns(value * 1e9) if abs(value) < 1 else format_duration(value)
+            return _in_best(value * 1e9, _TIMES) if abs(value) < 1 else format_duration(value)
         case Unit.BYTES:
             return format_size(value)
         case Unit.PERCENT:
@@ -253,6 +251,8 @@ def format_value(value: float | None, unit: Unit) -> str:
             return _digits(value)
 
 
+_SI = ("", "k", "M", "G", "T")
+_TIMES = ((1.0, " ns"), (1e3, " µs"), (1e6, " ms"), (1e9, " s"))
 _THOUSANDS = ("", "thousand ", "million ", "billion ", "trillion ")
 _SCALES: dict[Unit, list[tuple[float, str]]] = {
     Unit.BYTES_PER_SECOND: [(1000.0**n, f"{prefix}B/s") for n, prefix in enumerate(("", "k", "M", "G", "T"))],
@@ -283,19 +283,10 @@ def _significant(value: float) -> str:
     return _digits(value) if abs(value) >= 0.995 or not value else f"{float(f'{value:.3g}'):.9f}".rstrip("0")
 
 
-def _format_ns(value: float) -> str:
-    for limit, divisor, unit in ((1e3, 1.0, "ns"), (1e6, 1e3, "µs"), (1e9, 1e6, "ms")):
-        if abs(value) < 0.9995 * limit:
-            return f"{_digits(value / divisor)} {unit}"
-    return f"{_digits(value / 1e9)} s"
-
-
-def _si(value: float) -> tuple[str, str]:
-    for prefix in ("", "k", "M", "G"):
-        if abs(value) < 999.5:
-            return _digits(value), prefix
-        value /= 1000
-    return _digits(value), "T"
+def _in_best(value: float, scales: Sequence[tuple[float, str]]) -> str:
+    """Return a value in the smallest of the units, given from the smallest one on, in which it is below 1000."""
+    size, name = next((each for each in scales if abs(value) < 999.5 * each[0]), scales[-1])
+    return f"{_digits(value / size)}{name}"
 
 
 def _digits(value: float) -> str:

@@ -86,21 +86,26 @@ def trial(block: int = 0, of: Cell = CELLS[0], in_campaign: str = "c1", **more: 
     return TrialRecord(**{**fields, **more})
 
 
-def test_campaign_comes_back_as_it_was(store: Store) -> None:
+@pytest.fixture
+def begun(store: Store) -> Store:
+    """Return a store with the campaign c1, which has no trial yet."""
     store.create_campaign(campaign())
-    assert store.campaign("c1") == campaign()
-    assert [known.id for known in store.campaign("c1").cells] == [known.id for known in CELLS]
+    return store
 
 
-def test_trial_comes_back_as_it_was(store: Store) -> None:
-    store.create_campaign(campaign())
+def test_campaign_comes_back_as_it_was(begun: Store) -> None:
+    assert begun.campaign("c1") == campaign()
+    assert [known.id for known in begun.campaign("c1").cells] == [known.id for known in CELLS]
+
+
+def test_trial_comes_back_as_it_was(begun: Store) -> None:
     failed = trial(
         1, CELLS[2], status=Status.FAILED, failure="no_space", error="disk full", metrics={}, validity=()
     )
-    store.add_trial(trial())
-    store.add_trial(failed)
-    assert store.trials("c1") == [trial(), failed]
-    assert list(store.trials("c1")[0].metrics) == ["write_iops", "p99", "errors"]
+    begun.add_trial(trial())
+    begun.add_trial(failed)
+    assert begun.trials("c1") == [trial(), failed]
+    assert list(begun.trials("c1")[0].metrics) == ["write_iops", "p99", "errors"]
 
 
 @pytest.mark.parametrize(
@@ -115,55 +120,49 @@ def test_trial_comes_back_as_it_was(store: Store) -> None:
         ({"provenance": Provenance().model_copy(update={"device": {"filesystem": []}})}, "'filesystem'"),
     ],
 )
-def test_what_no_trial_has_is_not_read(store: Store, changed: dict[str, Any], fault: str) -> None:
+def test_what_no_trial_has_is_not_read(begun: Store, changed: dict[str, Any], fault: str) -> None:
     """Records with impossible values are rejected, whoever wrote them: reports add up times and format these facts."""
-    store.create_campaign(campaign())
-    store.add_trial(trial().model_copy(update=changed))
+    begun.add_trial(trial().model_copy(update=changed))
     with pytest.raises(StoreError, match=fault):
-        store.trials("c1")
+        begun.trials("c1")
 
 
-def test_trial_is_there_after_reopening(store: Store, url: str) -> None:
-    store.create_campaign(campaign())
-    store.add_trial(trial())
-    store.close()
+def test_trial_is_there_after_reopening(begun: Store, url: str) -> None:
+    begun.add_trial(trial())
+    begun.close()
     with Store.open(url) as again:
         assert again.trials("c1") == [trial()]
 
 
-def test_unknown_is_null_and_zero_is_zero(store: Store, url: str) -> None:
-    store.create_campaign(campaign())
+def test_unknown_is_null_and_zero_is_zero(begun: Store, url: str) -> None:
     unknown = {name: Value(value=value, unit=Unit.COUNT) for name, value in (("nan", nan), ("inf", inf))}
-    store.add_trial(trial(probes=unknown))
+    begun.add_trial(trial(probes=unknown))
     rows = sql(url, "SELECT name, value FROM metrics UNION SELECT name, value FROM probes")
     assert dict(rows) == {"write_iops": 61700.25, "p99": None, "errors": 0.0, "nan": None, "inf": None}
 
 
-def test_times_in_another_zone_are_the_same_instant(store: Store) -> None:
-    store.create_campaign(campaign())
+def test_times_in_another_zone_are_the_same_instant(begun: Store) -> None:
     berlin = STARTED.astimezone(timezone(timedelta(hours=1)))
-    store.add_trial(trial(started=berlin))
-    (found,) = store.trials("c1")
+    begun.add_trial(trial(started=berlin))
+    (found,) = begun.trials("c1")
     assert found.started == STARTED
     assert found.started.utcoffset() == timedelta(0)
 
 
-def test_same_trial_twice_is_refused_and_the_first_stays(store: Store) -> None:
-    store.create_campaign(campaign())
-    store.add_trial(trial())
+def test_same_trial_twice_is_refused_and_the_first_stays(begun: Store) -> None:
+    begun.add_trial(trial())
     with pytest.raises(StoreError, match=r"trial 0 of cell .* is stored already"):
-        store.add_trial(trial(duration_s=9.0))
-    assert store.trials("c1") == [trial()]
+        begun.add_trial(trial(duration_s=9.0))
+    assert begun.trials("c1") == [trial()]
 
 
-def test_same_block_of_other_cell_or_campaign_is_another_trial(store: Store) -> None:
-    store.create_campaign(campaign())
-    store.create_campaign(campaign("c2"))
+def test_same_block_of_other_cell_or_campaign_is_another_trial(begun: Store) -> None:
+    begun.create_campaign(campaign("c2"))
     for record in (trial(), trial(1), trial(0, CELLS[1]), trial(in_campaign="c2")):
-        store.add_trial(record)
-    assert store.finished("c1") == {(CELLS[0].id, 0), (CELLS[0].id, 1), (CELLS[1].id, 0)}
-    assert store.finished("c2") == {(CELLS[0].id, 0)}
-    assert [record.key.campaign for record in store.trials("c2")] == ["c2"]
+        begun.add_trial(record)
+    assert begun.finished("c1") == {(CELLS[0].id, 0), (CELLS[0].id, 1), (CELLS[1].id, 0)}
+    assert begun.finished("c2") == {(CELLS[0].id, 0)}
+    assert [record.key.campaign for record in begun.trials("c2")] == ["c2"]
 
 
 def test_trial_of_unknown_campaign_or_cell_is_refused(store: Store) -> None:
@@ -174,8 +173,7 @@ def test_trial_of_unknown_campaign_or_cell_is_refused(store: Store) -> None:
     assert store.finished("c1") == set()
 
 
-def test_trial_is_stored_whole_or_not_at_all(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.create_campaign(campaign())
+def test_trial_is_stored_whole_or_not_at_all(begun: Store, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
@@ -183,10 +181,10 @@ def test_trial_is_stored_whole_or_not_at_all(store: Store, monkeypatch: pytest.M
     with monkeypatch.context() as patched:
         patched.setattr("fslab.store.rows.raw_rows", fail)  # the raw output is written last
         with pytest.raises(KeyboardInterrupt):
-            store.add_trial(trial())
-    assert store.finished("c1") == set()
-    store.add_trial(trial())
-    assert store.trials("c1") == [trial()]
+            begun.add_trial(trial())
+    assert begun.finished("c1") == set()
+    begun.add_trial(trial())
+    assert begun.trials("c1") == [trial()]
 
 
 def test_no_text_is_too_strange_to_be_kept(store: Store) -> None:
@@ -218,22 +216,20 @@ def test_no_text_is_too_strange_to_be_kept(store: Store) -> None:
 RAW = {"fio.json": "{}\n" * 10_000, "stderr": "", "odd": "\udcff\0ü"}
 
 
-def test_raw_output_is_kept_compressed_and_given_when_asked(store: Store, url: str) -> None:
-    store.create_campaign(campaign())
-    store.add_trial(trial(raw=RAW))
-    store.add_trial(trial(1))
-    assert [record.raw for record in store.trials("c1")] == [{}, {}]
-    assert [record.raw for record in store.trials("c1", raw=True)] == [RAW, {}]
+def test_raw_output_is_kept_compressed_and_given_when_asked(begun: Store, url: str) -> None:
+    begun.add_trial(trial(raw=RAW))
+    begun.add_trial(trial(1))
+    assert [record.raw for record in begun.trials("c1")] == [{}, {}]
+    assert [record.raw for record in begun.trials("c1", raw=True)] == [RAW, {}]
     ((size,),) = sql(url, "SELECT length(zlib) FROM raw_output WHERE name='fio.json'")
     assert size < 1000
 
 
 @pytest.mark.parametrize("table", schema.IMMUTABLE)
 @pytest.mark.parametrize("change", ["UPDATE {} SET {} = {}", "DELETE FROM {}"])
-def test_database_refuses_to_change_a_trial(store: Store, url: str, table: str, change: str) -> None:
-    store.create_campaign(campaign())
-    store.add_trial(trial(raw=RAW))
-    store.add_traced(trial(status=Status.TRACED))
+def test_database_refuses_to_change_a_trial(begun: Store, url: str, table: str, change: str) -> None:
+    begun.add_trial(trial(raw=RAW))
+    begun.add_traced(trial(status=Status.TRACED))
     key = schema.metadata.tables[table].columns.keys()[0]
     with pytest.raises(DBAPIError, match="trials are immutable"):
         sql(url, change.format(table, key, key))
@@ -276,12 +272,11 @@ def test_what_is_too_long_or_too_deep_has_a_bound(store: Store) -> None:
     assert {found.error, warned.message, warned.hint} == {"x" * rows.LONGEST_TEXT}
 
 
-def test_status_can_change_and_nothing_else_does(store: Store) -> None:
-    store.create_campaign(campaign())
-    store.set_campaign_status("c1", CampaignStatus.BUDGET_SPENT)
-    assert store.campaign() == campaign(status=CampaignStatus.BUDGET_SPENT)
+def test_status_can_change_and_nothing_else_does(begun: Store) -> None:
+    begun.set_campaign_status("c1", CampaignStatus.BUDGET_SPENT)
+    assert begun.campaign() == campaign(status=CampaignStatus.BUDGET_SPENT)
     with pytest.raises(StoreError, match="no campaign 'c'"):
-        store.set_campaign_status("c", CampaignStatus.FINISHED)  # requires the full id
+        begun.set_campaign_status("c", CampaignStatus.FINISHED)  # requires the full id
 
 
 def test_settings_are_read_as_they_were_stored(store: Store) -> None:
@@ -299,11 +294,10 @@ def test_settings_are_read_as_they_were_stored(store: Store) -> None:
     ]
 
 
-def test_a_campaign_can_get_more_trials(store: Store) -> None:
-    store.create_campaign(campaign())
-    known = store.campaign("c1")
-    store.extend_campaign(known.extended(trials=known.trials + 3))
-    more = store.campaign("c1")
+def test_a_campaign_can_get_more_trials(begun: Store) -> None:
+    known = begun.campaign("c1")
+    begun.extend_campaign(known.extended(trials=known.trials + 3))
+    more = begun.campaign("c1")
     assert (more.trials, more.stopping.trials) == (known.trials + 3, known.trials + 3)
     assert more.settings.extended_from == (known.trials,)
     assert more.cells == known.cells
@@ -348,11 +342,10 @@ def test_the_looks_that_a_budget_pays_for_are_stored_before_the_first_one(
     assert looks_of(schedule.stopping) != looks_of(known.stopping)
 
 
-def test_campaign_id_is_taken_once(store: Store) -> None:
-    store.create_campaign(campaign())
+def test_campaign_id_is_taken_once(begun: Store) -> None:
     with pytest.raises(StoreError, match="already a campaign 'c1'"):
-        store.create_campaign(campaign(study_id="other"))
-    assert [known.study_id for known in store.campaigns()] == ["quick"]
+        begun.create_campaign(campaign(study_id="other"))
+    assert [known.study_id for known in begun.campaigns()] == ["quick"]
 
 
 def test_campaign_with_the_same_cell_twice_is_refused(store: Store) -> None:
@@ -397,17 +390,16 @@ def test_mistaken_campaign_gets_advice(store: Store) -> None:
         store.campaign("")
 
 
-def test_only_some_figures_and_the_provenance_of_the_first_block(store: Store) -> None:
+def test_only_some_figures_and_the_provenance_of_the_first_block(begun: Store) -> None:
     """Reports of very many trials load only some metrics, and provenance only of the first block.
 
     Warnings are always loaded, because they decide which trials are compared.
     """
-    store.create_campaign(campaign())
     stored = [trial(block) for block in (0, 1)]
     for each in stored:
-        store.add_trial(each)
+        begun.add_trial(each)
     name = next(iter(stored[0].metrics))
-    first, second = store.trials("c1", only=[name])
+    first, second = begun.trials("c1", only=[name])
     assert first.metrics == second.metrics == {name: stored[0].metrics[name]}
     assert first.probes == second.probes == {}
     assert first.validity == second.validity == stored[0].validity
@@ -452,10 +444,9 @@ def test_a_campaign_of_a_clock_that_was_ahead_is_the_last_one_until_the_next_one
 
 
 def test_a_trial_that_is_stored_meanwhile_is_read_whole_or_not_at_all(
-    store: Store, url: str, monkeypatch: pytest.MonkeyPatch
+    begun: Store, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.create_campaign(campaign())
-    store.add_trial(trial(0))
+    begun.add_trial(trial(0))
     read, later = queries._belonging, [trial(1)]
 
     def interrupted(*arguments: Any) -> Any:
@@ -466,15 +457,14 @@ def test_a_trial_that_is_stored_meanwhile_is_read_whole_or_not_at_all(
         return found
 
     monkeypatch.setattr(queries, "_belonging", interrupted)
-    assert store.trials("c1") == [trial(0)]
+    assert begun.trials("c1") == [trial(0)]
     monkeypatch.undo()
-    assert store.trials("c1") == [trial(0), trial(1)]
+    assert begun.trials("c1") == [trial(0), trial(1)]
 
 
 def test_a_campaign_that_is_stored_meanwhile_is_read_with_its_cells_or_not_at_all(
-    store: Store, url: str, monkeypatch: pytest.MonkeyPatch
+    begun: Store, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.create_campaign(campaign())
     read, later = rows.to_cell, [campaign("c2")]
 
     def interrupted(spec: Any) -> Cell:
@@ -484,7 +474,7 @@ def test_a_campaign_that_is_stored_meanwhile_is_read_with_its_cells_or_not_at_al
         return read(spec)
 
     monkeypatch.setattr(rows, "to_cell", interrupted)
-    assert store.campaigns() == [campaign()]
+    assert begun.campaigns() == [campaign()]
 
 
 @pytest.mark.parametrize("value", [inf, -inf, nan])

@@ -18,8 +18,8 @@ from tests.made import campaign, trial
 from fslab.cell import Cell, MediumSpec, TrialKey
 from fslab.errors import FslabError, StoreError, UsageError
 from fslab.stopping_settings import StoppingRule
+from fslab.store import Format
 from fslab.store.export import PIECE, Exported, _long_rows, export, frame, read, render
-from fslab.store.export_format import Format
 from fslab.store.store import Store
 from fslab.trial_record import (
     Command,
@@ -87,7 +87,8 @@ def test_json_has_one_object_per_trial() -> None:
             "commands": [
                 {"stage": "mkfs", "argv": ["mkfs.xfs", "/dev/loop0"], "duration_s": None, "exit_code": None}
             ],
-            "tools": {}, "machine": {}, "device": {}, "observed": {}, "parts": {}, "plugins": {},
+            "tools": {}, "machine": {}, "device": {}, "observed": {}, "parts": {}, "plugins": {}, "slices": None,
+            "files_copied_from_cell": None, "filesystem_copied_from_cell": None, "memory_held_bytes": 0,
         },
         "started": "2026-11-20T21:49:07Z",
         "duration_s": 2.5,

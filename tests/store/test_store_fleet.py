@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,13 +19,13 @@ from typer.testing import CliRunner
 import fslab
 from fslab import cli
 from fslab.errors import StoreError, UnsupportedError
-from fslab.fleet import scheduler, starting
+from fslab.fleet import starting
 from fslab.fleet.agent import Agent
 from fslab.fleet.execution import Ending, Execution
 from fslab.fleet.worker_settings import WorkerSettings
 from fslab.serve import app
-from fslab.store import fleet_moves, fleet_sql, read_limits
-from fslab.store.campaign import CampaignStatus
+from fslab.store import fleet_sql, read_limits
+from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.fleet import FencedError, FleetStore
 from fslab.store.fleet_values import (
     OPEN,
@@ -35,7 +35,7 @@ from fslab.store.fleet_values import (
     FleetSchedule,
     MemberMachine,
 )
-from fslab.store.roles import grant
+from fslab.store.maintenance import grant
 from fslab.store.schema import fleet_assignments
 from fslab.store.store import Store
 from fslab.store.transfer import copy_campaign
@@ -51,6 +51,26 @@ def assignment(name: str, on: str = "lab1") -> Assignment:
     return Assignment(id=name, run="run", machine=on, campaign=name, study=STUDY, created=datetime.now(UTC))
 
 
+@contextmanager
+def measured(directory: Path, made: Campaign) -> Iterator[Store]:
+    """Yield the own store of a machine that measured a trial of a campaign."""
+    with Store.open(str(directory / "own.sqlite")) as own:
+        own.create_campaign(made)
+        own.add_trial(trial(in_campaign=made.id))
+        yield own
+
+
+def taken(fleet: FleetStore, name: str, by: MemberMachine) -> Assignment:
+    found = fleet.take(name, by)
+    assert found is not None
+    return found
+
+
+def at_once(do: Callable[[int], object], count: int) -> None:
+    with ThreadPoolExecutor(count) as threads:
+        list(threads.map(do, range(count)))
+
+
 @pytest.fixture
 def fleet(cluster: postgresql.Cluster, current: str) -> Iterator[FleetStore]:
     with Store.open(cluster.url_of(cluster.database(like=current))) as store:
@@ -64,7 +84,7 @@ def test_a_file_is_no_fleet(tmp_path: Path) -> None:
     ):
         FleetStore(store)
     with pytest.raises(StoreError, match="needs a PostgreSQL"):
-        scheduler.Scheduler(url=str(tmp_path / "a.sqlite"), give_up_s=1, tell=print).look()
+        starting.Scheduler(url=str(tmp_path / "a.sqlite"), give_up_s=1, tell=print).look()
 
 
 def test_machines_are_there_until_they_leave(fleet: FleetStore) -> None:
@@ -146,7 +166,7 @@ def test_what_one_machine_makes_up_stops_no_other(fleet: FleetStore, statement: 
     assert all(len(str(each)) < 200_000 for each in (*fleet.machines(), *listed(fleet)))
     gone = "UPDATE fleet_machines SET last_seen = now() - interval '2 h' WHERE name = 'lab2' AND isfinite(last_seen)"
     _execute(fleet.store, gone)
-    assert len(fleet_moves.give_up(fleet, 3600)) == 1
+    assert len(fleet_sql.give_up(fleet, 3600)) == 1
     assert unfinished(fleet) == {"a": "lab1"}
     assert fleet.forget("lab2")
 
@@ -159,8 +179,8 @@ def test_a_machine_whose_name_is_too_long_keeps_no_run_from_others(fleet: FleetS
     assert [each.machine for each in starting.started(fleet, schedule())] == ["lab1"]
 
 
-def looking(fleet: FleetStore, said: list[str]) -> scheduler.Scheduler:
-    return scheduler.Scheduler(url="", give_up_s=3600, tell=said.append, fleet=fleet)
+def looking(fleet: FleetStore, said: list[str]) -> starting.Scheduler:
+    return starting.Scheduler(url="", give_up_s=3600, tell=said.append, fleet=fleet)
 
 
 def listed(fleet: FleetStore) -> list[Assignment]:
@@ -179,14 +199,13 @@ def test_a_clock_that_was_a_day_ahead_leaves_no_machine_and_no_lease(fleet: Flee
     """The database's clock is set back: the times that it wrote before are in the future."""
     fleet.announce(machine())
     fleet.assign([assignment("a")])
-    assert fleet.take("a", machine()) is not None
+    taken(fleet, "a", machine())
     _execute(fleet.store, "UPDATE fleet_machines SET last_seen = last_seen + interval '1 day'")
     _execute(fleet.store, "UPDATE fleet_assignments SET lease_until = lease_until + interval '1 day'")
     assert not fleet.machines()[0].is_online
     restarted = machine(identity="two")
     fleet.announce(restarted)
-    again = fleet.take("a", restarted)
-    assert again is not None
+    again = taken(fleet, "a", restarted)
     assert again.epoch == 2
 
 
@@ -196,7 +215,7 @@ def test_no_machine_is_lost_by_a_step_of_the_database_s_clock(
 ) -> None:
     """All machines seem to be away for a day, until each has reported again."""
     now, step_s = [1000.0], [0.0]
-    monkeypatch.setattr("fslab.fleet.scheduler.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("fslab.fleet.starting.time.monotonic", lambda: now[0])
     monkeypatch.setattr(FleetStore, "now", lambda _: datetime.fromtimestamp(now[0] + step_s[0], UTC))
     said: list[str] = []
     scheduling = looking(fleet, said)
@@ -204,7 +223,7 @@ def test_no_machine_is_lost_by_a_step_of_the_database_s_clock(
     fleet.assign([assignment("a")])
     scheduling.look()
     assert fleet.queue("lab1") == ["a"]
-    now[0] += scheduler.GRACE_S + 60
+    now[0] += starting.GRACE_S + 60
     scheduling.look()
     assert fleet.queue("lab1") == ["a"]
     step_s[0] = days * 86400
@@ -212,21 +231,19 @@ def test_no_machine_is_lost_by_a_step_of_the_database_s_clock(
     scheduling.look()
     assert fleet.queue("lab1") == ["a"]
     assert said == [f"the database's clock was set {way} by 24 h 00 min"]
-    now[0] += scheduler.GRACE_S + 60  # it does not report: it is lost
+    now[0] += starting.GRACE_S + 60  # it does not report: it is lost
     scheduling.look()
     assert fleet.queue("lab1") == []
 
 
 def test_who_takes_an_assignment_has_it_until_the_lease_is_over(fleet: FleetStore) -> None:
     fleet.assign([assignment("a"), assignment("b", on="lab2")])
-    held = fleet.take("a", machine())
-    assert held is not None
+    held = taken(fleet, "a", machine())
     assert (held.epoch, held.status) == (1, AssignmentStatus.RUNNING)
     assert fleet.take("b", machine()) is None  # assigned to another machine
     assert fleet.take("a", machine(identity="two")) is None
     _execute(fleet.store, "UPDATE fleet_assignments SET lease_until = now() - interval '1 second'")
-    other = fleet.take("a", machine(identity="two"))
-    assert other is not None
+    other = taken(fleet, "a", machine(identity="two"))
     assert other.epoch == 2
     assert not fleet.renew(held)
     assert not fleet.end(held, AssignmentStatus.FINISHED)
@@ -269,9 +286,7 @@ def test_a_machine_runs_its_own_assignments_from_the_oldest(
 
 def test_the_same_machine_takes_up_its_own_again(fleet: FleetStore) -> None:
     fleet.assign([assignment("a")])
-    first, second = fleet.take("a", machine()), fleet.take("a", machine())
-    assert first is not None
-    assert second is not None
+    first, second = (taken(fleet, "a", machine()) for _ in range(2))
     assert second.epoch == 2
     assert not fleet.renew(first)
 
@@ -283,11 +298,7 @@ def test_only_one_of_many_gets_an_assignment(fleet: FleetStore) -> None:
     def take(number: int) -> None:
         taken.append(fleet.take("a", machine(identity=str(number))))
 
-    threads = [threading.Thread(target=take, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(take, 8)
     assert len([each for each in taken if each]) == 1
 
 
@@ -312,8 +323,7 @@ def test_a_transaction_that_waited_takes_nothing_that_was_taken_meanwhile(
 
 def test_a_cancelled_run_is_nobody_s(fleet: FleetStore) -> None:
     fleet.assign([assignment("a"), assignment("b", on="lab2")])
-    held = fleet.take("a", machine())
-    assert held is not None
+    held = taken(fleet, "a", machine())
     assert fleet.cancel("run") == 2
     assert fleet.cancel("run") == 0
     assert not fleet.renew(held)
@@ -322,15 +332,10 @@ def test_a_cancelled_run_is_nobody_s(fleet: FleetStore) -> None:
 
 def test_what_is_fenced_off_writes_no_trial(fleet: FleetStore, tmp_path: Path) -> None:
     """After another process has taken an assignment, trials of the previous holder are not stored."""
-    with Store.open(str(tmp_path / "own.sqlite")) as own:
-        made = campaign()
-        own.create_campaign(made)
-        own.add_trial(trial())
+    made = campaign()
+    with measured(tmp_path, made) as own:
         fleet.assign([assignment("a")])
-        first = fleet.take("a", machine())
-        second = fleet.take("a", machine())
-        assert first is not None
-        assert second is not None
+        first, second = (taken(fleet, "a", machine()) for _ in range(2))
         with pytest.raises(FencedError):
             copy_campaign(own, fleet.store, made, fence=fleet.fence(first))
         assert fleet.store.campaigns() == []
@@ -347,22 +352,12 @@ def test_trials_that_another_machine_wrote_into_a_campaign_end_its_assignment_as
     fleet: FleetStore, roles: str, tmp_path: Path
 ) -> None:
     """The role of all machines may add trials to any campaign: the machine that measured it finds them."""
-    path = str(tmp_path / "own.sqlite")
     fleet.assign([assignment("c1")])
-    with Store.open(path) as own, Store.open(roles.format("measuring")) as other:
-        own.create_campaign(campaign(status=CampaignStatus.FINISHED))
-        own.add_trial(trial())
+    made = campaign(status=CampaignStatus.FINISHED)
+    with measured(tmp_path, made) as own, Store.open(roles.format("measuring")) as other:
         member = FleetStore(other)
-        held = member.take("c1", machine())
-        assert held is not None
-        told: list[str] = []
-        execution = Execution(
-            held=held,
-            fleet=member,
-            settings=WorkerSettings(),
-            own=path,
-            tell=told.append,
-        )
+        held = taken(member, "c1", machine())
+        execution = Execution(held=held, fleet=member, settings=WorkerSettings(), own=own.path, tell=print)
         assert execution._sent(own, 0, "").status is AssignmentStatus.FINISHED
         other.add_trial(trial(block=7))
         ending = execution._sent(own, 0, "")
@@ -373,13 +368,10 @@ def test_trials_that_another_machine_wrote_into_a_campaign_end_its_assignment_as
 def test_a_campaign_that_is_deleted_while_a_machine_measures_it_is_not_sent_again(
     fleet: FleetStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Store.open(str(tmp_path / "own.sqlite")) as own:
-        made, delete = campaign("a"), ["delete", "a", "--yes", "--force", "--store", fleet.store.path]
-        own.create_campaign(made)
-        own.add_trial(trial(in_campaign="a"))
+    made, delete = campaign("a"), ["delete", "a", "--yes", "--force", "--store", fleet.store.path]
+    with measured(tmp_path, made) as own:
         fleet.assign([assignment("a"), assignment("b", on="lab2")])
-        held = fleet.take("a", machine())
-        assert held is not None
+        held = taken(fleet, "a", machine())
         copy_campaign(own, fleet.store, made, fence=fleet.fence(held))
         has = fleet.store.has
 
@@ -405,8 +397,8 @@ def test_what_a_machine_that_is_gone_was_to_run_has_failed(fleet: FleetStore) ->
         fleet.store, "UPDATE fleet_machines SET last_seen = now() - interval '61 minutes' WHERE name = 'lab2'"
     )
     assert list(unfinished(fleet).items()) == [("a", "lab1"), ("b", "lab2"), ("c", "removed")]
-    assert len(fleet_moves.give_up(fleet, None)) == 1  # removed machines alone
-    assert len(fleet_moves.give_up(fleet, 3600)) == 1
+    assert len(fleet_sql.give_up(fleet, None)) == 1  # removed machines alone
+    assert len(fleet_sql.give_up(fleet, 3600)) == 1
     assert unfinished(fleet) == {"a": "lab1"}
     assert listed(fleet)[1].message == "the machine was not seen for 1 h 01 min"
 
@@ -432,13 +424,12 @@ def test_a_share_moves_whole_to_another_machine_of_its_run(fleet: FleetStore) ->
         fleet.announce(each)
     fleet.assign([share("a", "lab1", "w1"), share("b", "lab2", "w2", "w3"), share("c", "lab3", "w4")])
     fleet.assign([share("d", "lab1", "w5")])
-    held = fleet.take("b", gone)
-    assert held is not None
-    assert fleet_moves.give_up(fleet, 3600) == []
+    held = taken(fleet, "b", gone)
+    assert fleet_sql.give_up(fleet, 3600) == []
     fleet.leave(gone)
     fleet.forget("lab2")
-    assert fleet_moves.give_up(fleet, None) == ["b: the machine was removed: starts again on lab3"]
-    assert fleet_moves.give_up(fleet, None) == []
+    assert fleet_sql.give_up(fleet, None) == ["b: the machine was removed: starts again on lab3"]
+    assert fleet_sql.give_up(fleet, None) == []
     found = {each.id: each for each in listed(fleet)}
     new = found["run.2-lab3"]
     assert (new.machine, new.campaign, new.status) == ("lab3", "run.2-lab3", AssignmentStatus.QUEUED)
@@ -457,7 +448,7 @@ def test_a_moved_share_has_an_id_of_its_own(fleet: FleetStore) -> None:
     """Machine ``lab`` gets a second share. The first id of machine ``lab-2`` is ``run-lab-2``."""
     fleet.announce(machine("lab"))
     fleet.assign([share(f"run-{name}", name, name) for name in ("lab", "lab-2", "lab-3")])
-    assert len(fleet_moves.give_up(fleet, None)) == 2
+    assert len(fleet_sql.give_up(fleet, None)) == 2
     assert len({each.campaign for each in listed(fleet)}) == 5
 
 
@@ -466,7 +457,7 @@ def test_a_share_that_no_machine_of_its_run_can_take_has_failed(fleet: FleetStor
     fleet.announce(machine("lab9", "nine"))
     fleet.announce(machine("lab3", "three").model_copy(update={"version": "2"}))
     fleet.assign([share("b", "lab2", "w2"), share("c", "lab3", "w3")])
-    assert fleet_moves.give_up(fleet, None) == [
+    assert fleet_sql.give_up(fleet, None) == [
         "b: the machine was removed, and no other machine of the run is online"
     ]
     assert unfinished(fleet) == {"c": "lab3"}
@@ -535,11 +526,7 @@ def test_two_schedulers_start_a_night_once(fleet: FleetStore) -> None:
         time.sleep(0.2)
         return [assignment(f"{due.name}-{len(begun)}")]
 
-    threads = [threading.Thread(target=fleet.start_due, args=(begin,)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda _: fleet.start_due(begin), 4)
     assert begun == ["nightly"]
 
 
@@ -560,13 +547,11 @@ def test_a_machine_measures_and_cannot_delete_or_assign(
     fleet: FleetStore, roles: str, tmp_path: Path
 ) -> None:
     fleet.assign([assignment("a")])
-    with Store.open(str(tmp_path / "own.sqlite")) as own, Store.open(roles.format("measuring")) as store:
-        member, made = FleetStore(store), campaign()
-        own.create_campaign(made)
-        own.add_trial(trial())
+    made = campaign()
+    with measured(tmp_path, made) as own, Store.open(roles.format("measuring")) as store:
+        member = FleetStore(store)
         member.announce(machine())
-        held = member.take("a", machine())
-        assert held is not None
+        held = taken(member, "a", machine())
         copied = copy_campaign(own, store, made, fence=member.fence(held))
         assert copied.new == 1
         assert member.renew(held)

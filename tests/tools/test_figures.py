@@ -13,7 +13,7 @@ from tests.browser import campaigns
 
 from fslab.analysis import disk_request_map
 from fslab.errors import UsageError
-from fslab.report.figures import costs, files, heat, ratios, requests, styles
+from fslab.report.figures import costs, paper, ratios, styles
 from fslab.report.figures.styles import StackStyles
 from fslab.report.page import assemble
 from fslab.report.page.model import HeatRow, HeatTile
@@ -26,7 +26,7 @@ def test_every_figure_is_an_svg_and_a_png(tmp_path: Path) -> None:
     figures = list(
         assemble.figures(assemble.page([assemble.CampaignSource(campaign=campaign, trials=trials)]))
     )
-    written = files.write(figures, tmp_path / "new" / "figures")
+    written = paper.write(figures, tmp_path / "new" / "figures")
     assert {path.name for path in written} == {
         f"{figure.id}.{kind}" for figure in figures for kind in ("svg", "png")
     }
@@ -55,9 +55,9 @@ def test_labels_that_differ_at_their_ends_are_not_cut_to_the_same_text(tmp_path:
     rows = [f"{shared * 2}, {metric}" for metric in metrics]
     ratio = ratios.ForestRatio(label="", ratio=2.0, low=1.5, high=2.5, sure=True)
     forest = [replace(ratio, label=each) for each in rows]
-    shares = heat.figure("heat", heats, stacks)
+    shares = paper.figure("heat", heats, stacks)
     assert shares is not None
-    files.write([shares, ratios.forest_figure("forest", "t", "a", forest)], tmp_path)
+    paper.write([shares, ratios.forest_figure("forest", "t", "a", forest)], tmp_path)
     assert "Dashed: may equal the best." in (tmp_path / "heat.svg").read_text(), (
         "a file has no page around it"
     )
@@ -74,9 +74,9 @@ def test_the_frame_of_a_tile_is_no_edge_of_its_neighbour(tmp_path: Path) -> None
         for stack in ("ext4", "xfs")
     )
     row = HeatRow(workload="w", anchor="", metric="rate", lower=False, tiles=tiles, take="", sure="")
-    shares = heat.figure("heat", [row], ["ext4", "xfs"])
+    shares = paper.figure("heat", [row], ["ext4", "xfs"])
     assert shares is not None
-    files.write([shares], tmp_path)
+    paper.write([shares], tmp_path)
     drawn = (tmp_path / "heat.svg").read_text()
     sizes = {}
     for name in ("tile", "undecided"):
@@ -102,11 +102,11 @@ def test_figures_of_disks(tmp_path: Path) -> None:
     """Each cell of a map is one mark, a stack without a request of some distance has a share of 0 there."""
     maps = {"ext4": request_map_of(0, 1 << 20, 1 << 39), "xfs": request_map_of(0)}
     drawn = [
-        requests.request_figure("map", "w", maps, 5, LOOKS),
-        requests.distance_figure("distances", "w", maps, LOOKS),
+        costs.request_figure("map", "w", maps, 5, LOOKS),
+        costs.distance_figure("distances", "w", maps, LOOKS),
         costs.amplification_figure("amplification", "w", {"ext4": (1.2, 2.5), "xfs": (0.9, 1.5)}, LOOKS),
     ]
-    files.write(drawn, tmp_path)
+    paper.write(drawn, tmp_path)
     text = {figure.id: (tmp_path / f"{figure.id}.svg").read_text() for figure in drawn}
     assert text["map"].count('aria-roledescription="rect mark"') == drawn[0].marks["requests"] == 2 * 41
     assert "first of 5 disks" in drawn[0].caption
@@ -119,4 +119,4 @@ def test_figures_of_disks(tmp_path: Path) -> None:
 def test_a_place_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be made"):
-        files.write([], tmp_path / "file" / "figures")
+        paper.write([], tmp_path / "file" / "figures")

@@ -32,7 +32,7 @@ from fslab.errors import FslabError, PluginError, UnsafeError, UnsupportedError
 from fslab.fleet import agent
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.machine.kinds import Boot
-from fslab.report.figures import files as figures
+from fslab.report.figures import paper as figures
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.store.store import Store
 from fslab.system import files, memory, mount_views, mounts, path_owners, path_walk, paths, proc, syscalls

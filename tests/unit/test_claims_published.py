@@ -15,7 +15,7 @@ from tests.unit.claimed import cell, claim, noisy, trials
 
 from fslab.api import claims
 from fslab.api.claims import of_campaign
-from fslab.api.pages import html_of, page_of, write_figures
+from fslab.api.pages import html_of, page_of
 from fslab.api.results import CampaignResults
 from fslab.campaign import launch
 from fslab.cell import Cell
@@ -27,6 +27,8 @@ from fslab.claims.schema import Claim, Published
 from fslab.claims.scope import Scope
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
+from fslab.report.figures import paper
+from fslab.report.page import assemble
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.study import load, shipped
@@ -315,7 +317,9 @@ def test_a_figure_shows_the_published_value_beside_the_measured_one(tmp_path: Pa
     assert fields["w, iops: xfs"][1] in {f"1.5{digit}k IOPS" for digit in range(10)} | {"1.49k IOPS"}
     assert fields["w, iops: btrfs"] == ["50 IOPS", "–", "–"]
     assert "<summary>Values of table I</summary>" in html_of(page)
-    svg = next(path for path in write_figures(page, tmp_path) if path.name == f"{figure.id}.svg").read_text()
+    svg = next(
+        path for path in paper.write(assemble.figures(page), tmp_path) if path.name == f"{figure.id}.svg"
+    ).read_text()
     assert [svg.count(f'{name}_marks"') for name in ("published", "measured", "interval")] == [1, 1, 1]
     assert svg.count('aria-roledescription="point"') == 3
     assert re.search(r">w, iops</tspan><tspan[^>]*>xfs</tspan>", svg), "the stack has a line of its own"

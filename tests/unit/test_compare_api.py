@@ -12,8 +12,8 @@ from tests.unit.test_history import night
 from fslab.analysis.campaign_comparison import refused
 from fslab.api.comparisons import compare
 from fslab.stopping_settings import StoppingRule
+from fslab.store import Format
 from fslab.store.export import export
-from fslab.store.export_format import Format
 from fslab.store.store import Store
 
 

@@ -27,8 +27,7 @@ from tests.unit.test_report import (
 from fslab.analysis.standings import StandingCertainty
 from fslab.cell import Cell, MachineSpec, StackSpec, WorkloadSpec
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim
-from fslab.report import conclusion_terminal, paper_table
-from fslab.report import table_fields as cells_of_tables
+from fslab.report import conclusion_terminal, model, paper_table
 from fslab.report.conclusion import Conclusion, conclude
 from fslab.report.conclusion_terminal import show
 from fslab.report.model import GuestSummary, Report
@@ -107,7 +106,7 @@ def test_lower_is_better_is_said_as_multiples_of_time() -> None:
 
 
 def test_a_sign_means_the_same_in_the_table_and_in_the_conclusion() -> None:
-    both = set(cells_of_tables.SIGN.values()) & set(conclusion_terminal.SIGN.values())
+    both = set(model.SIGN.values()) & set(conclusion_terminal.SIGN.values())
     assert both == {"★", " "}
 
 

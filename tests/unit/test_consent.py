@@ -32,7 +32,7 @@ from fslab.campaign.trial_loop import run_campaign
 from fslab.cell import Cell, Frozen, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.cli import consent
 from fslab.errors import UnsafeError, UsageError
-from fslab.fleet import permission
+from fslab.fleet import worker_settings
 from fslab.fleet.worker_settings import Allowed
 from fslab.machine import facts
 from fslab.machine.kinds import REGISTRY as MACHINES
@@ -215,11 +215,11 @@ class TestEveryDoor:
     def test_a_fleet(self) -> None:
         allowed = Allowed(guests=True, kernels=("/k",))
         with pytest.raises(UnsafeError, match="/evil/modules"):
-            permission.check(allowed, [cell(MODULES)])
-        permission.check(allowed, [cell(MachineSpec(type="uml", kernel="/k"))])
+            worker_settings.check(allowed, [cell(MODULES)])
+        worker_settings.check(allowed, [cell(MachineSpec(type="uml", kernel="/k"))])
         for denied in (cell(MODULES), cell(tool="command", run="true")):
             with pytest.raises(UnsafeError, match="does not allow"):
-                Consent(ask=lambda found: permission.check_executed(allowed, found)).require([denied])
+                Consent(ask=lambda found: worker_settings.check_executed(allowed, found)).require([denied])
 
     def test_what_the_user_typed_is_not_asked_again(self) -> None:
         given = consent.of_user(kernel="/k", modules="/m")

@@ -14,7 +14,7 @@ import fslab
 from fslab import cli, feasibility
 from fslab.cli import fleet, fleet_run
 from fslab.errors import BusyError, UnsafeError, UnsupportedError, UsageError
-from fslab.fleet import agent, execution, permission, starting
+from fslab.fleet import agent, execution, starting, worker_settings
 from fslab.fleet.worker_settings import Allowed, WorkerSettings
 from fslab.plan.expand import expand
 from fslab.store.fleet_values import Assignment, MemberMachine
@@ -133,7 +133,7 @@ def test_without_settings_only_memory_and_our_own_directory(tmp_path: Path) -> N
     with pytest.raises(UsageError, match="does not exist"):
         WorkerSettings.load(tmp_path / "none", needed=True)
     for name in ("quick", "loop-vm", "crash-quick"):
-        permission.check(Allowed(), expand(load(name), feasibility.all_resolved))
+        worker_settings.check(Allowed(), expand(load(name), feasibility.all_resolved))
 
 
 RAM, EXT4, FIO = (
@@ -176,34 +176,36 @@ def test_what_a_study_may_not_do_unless_the_machine_allows_it(name: str) -> None
     replaced, said, allowed = REFUSED[name]
     cells = changed(replaced)
     with pytest.raises(UnsafeError, match="does not allow the study") as caught:
-        permission.check(Allowed(), cells)
+        worker_settings.check(Allowed(), cells)
     assert said in caught.value.what
-    permission.check(Allowed(**allowed), cells)
+    worker_settings.check(Allowed(**allowed), cells)
 
 
 @pytest.mark.parametrize("path", ["boot", "home", "srv", "a b", ".", "..", "~", "/boot"])
 def test_an_image_lies_nowhere_else_whatever_its_path_looks_like(path: str) -> None:
     """Without allowed directories, every image is refused, also with a relative path: the agent's directory is /."""
     with pytest.raises(UnsafeError, match="directories"):
-        permission.check(Allowed(), changed({RAM: f"{{type: loop, path: '{path}', size: 64m}}"}))
+        worker_settings.check(Allowed(), changed({RAM: f"{{type: loop, path: '{path}', size: 64m}}"}))
 
 
 def test_kernels_need_no_commands_and_commands_no_directories() -> None:
     guests = changed({"title:": "on: uml\nkernel: /boot/vmlinux-next\ntitle:"})
-    permission.check(Allowed(guests=True, kernels=("/boot/vmlinux-next",)), guests)
+    worker_settings.check(Allowed(guests=True, kernels=("/boot/vmlinux-next",)), guests)
     with pytest.raises(UnsafeError, match=r"to boot /boot/vmlinux-next .kernels."):
-        permission.check(Allowed(guests=True), guests)
-    permission.check(Allowed(commands=True), changed({FIO: "{tool: command, run: /usr/bin/true, space: 1m}"}))
+        worker_settings.check(Allowed(guests=True), guests)
+    worker_settings.check(
+        Allowed(commands=True), changed({FIO: "{tool: command, run: /usr/bin/true, space: 1m}"})
+    )
 
 
 def test_a_device_is_allowed_by_its_name_and_a_directory_with_all_below() -> None:
     other = changed({RAM: "{type: device, path: /dev/disk/by-id/b}"})
     with pytest.raises(UnsafeError, match="to overwrite /dev/disk/by-id/b"):
-        permission.check(Allowed(devices=("/dev/disk/by-id/a",)), other)
+        worker_settings.check(Allowed(devices=("/dev/disk/by-id/a",)), other)
     for path in ("/srvx", "/srv/../etc", "~/x", "."):
         outside = changed({RAM: f"{{type: directory, path: {path}}}", EXT4: ""})
         with pytest.raises(UnsafeError):
-            permission.check(Allowed(directories=("/srv",)), outside)
+            worker_settings.check(Allowed(directories=("/srv",)), outside)
 
 
 @pytest.mark.parametrize("options", ["-J device=/dev/sda1", "-d /etc"])
@@ -212,7 +214,7 @@ def test_paths_in_options_are_refused(options: str) -> None:
     (cell,) = expand(study, feasibility.all_resolved)
     stack = cell.stack.model_copy(update={"mkfs_options": options})
     with pytest.raises(UnsafeError, match="a path in options"):
-        permission.check(Allowed(), [cell.model_copy(update={"stack": stack})])
+        worker_settings.check(Allowed(), [cell.model_copy(update={"stack": stack})])
 
 
 def machine(name: str, **values: Any) -> MemberMachine:

@@ -22,8 +22,8 @@ from fslab.analysis.regression_gate import GateAnswer, GateVerdict, failed_words
 from fslab.cli.compare import compare, fraction
 from fslab.cli.option_groups import described
 from fslab.errors import InconclusiveError, NotComparableError, RegressionError, StoreError, UsageError
+from fslab.store import Format
 from fslab.store.export import render
-from fslab.store.export_format import Format
 from fslab.store.store import Store
 from fslab.trial_record import Metric, Status
 from fslab.units import Direction, Unit

@@ -23,7 +23,7 @@ from fslab.cell import Cell, WorkloadSpec
 from fslab.cli import app
 from fslab.cli.compare import history as verb
 from fslab.errors import StoreError, UsageError
-from fslab.report import fleet_changes, history_terminal
+from fslab.report import fleet_terminal, history_terminal
 from fslab.report.page import render
 from fslab.stats import Interval
 from fslab.store.campaign import Campaign
@@ -271,11 +271,13 @@ class TestMachines:
                 "<lab2>",
                 "lab1",
             ]
-        (change,) = fleet_changes.changes(found)
+        (change,) = fleet_terminal.fleet_changes(found)
         assert (change.machine, change.since) == ("lab1", "20261107-a-lab1")
         assert "kernel: 6.1.0-25 → 6.1.0-26" in change.facts
-        assert fleet_changes.summary(found) == "1 change of level on 1 of 2 machines"
-        page = render.changes("nightly", fleet_changes.summary(found), [replace(change, machine="<lab2>")])
+        assert fleet_terminal.changes_summary(found) == "1 change of level on 1 of 2 machines"
+        page = render.changes(
+            "nightly", fleet_terminal.changes_summary(found), [replace(change, machine="<lab2>")]
+        )
         assert "&lt;lab2&gt;" in page
         assert "/compare?campaign=20261106-a-lab1&amp;campaign=20261107-a-lab1" in page
 

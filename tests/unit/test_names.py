@@ -17,10 +17,9 @@ from fslab.campaign.undo_journal import CampaignJournal, is_running, leftover
 from fslab.cell import MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, NoSpaceError, StoreError
 from fslab.names import LONGEST_FILE_NAME, file_name, is_word, short_word
-from fslab.report.figures import Figure, files, styles
-from fslab.store import export, rows
+from fslab.report.figures import Figure, paper, styles
+from fslab.store import Format, export, rows
 from fslab.store.export import render
-from fslab.store.export_format import Format
 from fslab.store.store import Store
 from fslab.study.matrix import medium_specs
 from fslab.study.model import StudyMedium
@@ -159,7 +158,7 @@ def test_figures_stay_in_their_directory(tmp_path: Path) -> None:
         Figure(id=key, title="t", caption="", alt="", spec=spec, marks={})
         for key in ("../../escaped\0", "x" * 400)
     ]
-    written = files.write(figures, tmp_path / "in")
+    written = paper.write(figures, tmp_path / "in")
     assert len(written) == 4
     assert {path.parent for path in written} == {tmp_path / "in"}
     assert [path.name for path in tmp_path.iterdir()] == ["in"]

@@ -18,7 +18,7 @@ from fslab.report.figures.over_time import OrderPoint
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
 from fslab.report.page import assemble, heat, method, render
-from fslab.report.table_fields import one_line
+from fslab.report.terminal import one_line
 from fslab.trial_record import Metric, Provenance, Status, TrialRecord, Value
 from fslab.units import Direction, Unit
 

@@ -24,8 +24,8 @@ from fslab.report.conclusion import conclude
 from fslab.report.figures import styles
 from fslab.report.figures.over_time import RateSeries
 from fslab.report.model import Report
-from fslab.report.page import assemble, heat, observed, packing, render, sections, sweeps
-from fslab.report.page.packing import Packer
+from fslab.report.page import assemble, heat, observed, render, sections, sweeps
+from fslab.report.page.sections import SectionBuilder
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.trial_record import Command, Metric, Provenance, TrialRecord, Value
 from fslab.units import Direction, Unit
@@ -303,15 +303,15 @@ def test_what_a_store_calls_its_media_is_no_line_of_tex() -> None:
 
 
 def test_raw_output_has_room_or_says_that_it_has_none() -> None:
-    _, _, trials = made([(stack("ext4"), work("a"), 1000)])
+    report, _, trials = made([(stack("ext4"), work("a"), 1000)])
     filled = trials[0].model_copy(update={"raw": {"fio.json": "x" * 300_000, "stdout": " \n"}})
-    packer = Packer()
-    (first,) = packer.pack(filled)
+    builder = SectionBuilder(report=report, brief=False)
+    (first,) = builder._packed(filled)
     assert gzip.decompress(base64.b64decode(first.packed)) == b"x" * (256 << 10)
     assert first.left_out == "37.0 KiB"  # 300 000 − 262 144 bytes
-    assert packer.skipped == 0
-    full = Packer(left_bytes=10)
-    assert (list(full.pack(filled)), full.skipped) == ([], 1)
+    assert builder.skipped == 0
+    full = SectionBuilder(report=report, brief=False, left_bytes=10)
+    assert (list(full._packed(filled)), full.skipped) == ([], 1)
 
 
 @pytest.mark.parametrize(("values", "drawn"), [((), False), ((5.0,), False), ((5.0, 6.0), True)])
@@ -348,7 +348,7 @@ def test_a_page_says_what_it_has_no_room_for(monkeypatch: pytest.MonkeyPatch) ->
         return render.html(assemble.page([source], known=lambda _: (IOPS,)))
 
     assert "no room" not in page()
-    monkeypatch.setattr(packing, "ALL_BYTES", 10)
+    monkeypatch.setattr(sections, "ALL_BYTES", 10)
     assert page().count("5 more tool outputs are omitted on this page") == 2
     brief = render.html(assemble.page([replace(source, large="10 trials")], known=lambda _: (IOPS,)))
     assert brief.count(sections.LEFT_OUT) == 1

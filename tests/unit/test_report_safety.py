@@ -9,8 +9,8 @@ from tests.unit.test_report import BTRFS, EXT4, IOPS, RANDOM, XFS, cells, five, 
 
 from fslab.cell import WorkloadSpec
 from fslab.report import conclusion_terminal, crash_safety
+from fslab.report import crash_safety as drawn
 from fslab.report.conclusion import conclude
-from fslab.report.figures import crash_safety as drawn
 from fslab.report.model import Report
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
@@ -69,7 +69,7 @@ def test_no_warning_about_stacks_that_keep_their_promises(found: Report) -> None
     assert [stack for stack, *_ in crash_safety.unsafe_leaders(found)] == ["ext4"]
     without = found.model_copy(update={"rows": tuple(row for row in found.rows if row.metric != BROKEN.name)})
     assert list(crash_safety.unsafe_leaders(without)) == []
-    assert list(drawn.figures(without, "")) == []
+    assert list(drawn.tradeoffs(without, "")) == []
 
 
 def test_the_conclusion_begins_with_what_power_cuts_broke(found: Report) -> None:
@@ -88,7 +88,7 @@ def test_a_count_says_what_is_counted(found: Report) -> None:
 
 
 def test_a_point_for_each_stack(found: Report) -> None:
-    (figure,) = drawn.figures(found, "1-")
+    (figure,) = drawn.tradeoffs(found, "1-")
     assert (figure.id, figure.marks["stack"]) == ("1-safety-0-rand-write-4k", 3)
     assert figure.alt.endswith("promises were broken on ext4.")
     points = figure.spec["layer"][-1]["data"]["values"]

@@ -16,8 +16,8 @@ import pytest
 from tests.made import campaign
 
 from fslab.campaign import liveness
-from fslab.serve import bounds, server
-from fslab.serve.app import application
+from fslab.serve import bounds
+from fslab.serve.app import BACKLOG, application, server
 from fslab.serve.guard import Access
 from fslab.store import schema
 from fslab.store.store import Store
@@ -46,10 +46,8 @@ def connect(tmp_path: Path, released: threading.Event, monkeypatch: pytest.Monke
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     app = application(url, Access.of("localhost"))
     with ExitStack() as undo:
-        listening = undo.enter_context(
-            closing(socket.create_server(("127.0.0.1", 0), backlog=server.BACKLOG))
-        )
-        made = server.server(app)
+        listening = undo.enter_context(closing(socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)))
+        made = server(app)
         thread = threading.Thread(target=made.run, kwargs={"sockets": [listening]})
         thread.start()
 

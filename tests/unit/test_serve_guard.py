@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fslab.serve import server
+from fslab.serve import app
 from fslab.serve.guard import Access, host_of
 
 
@@ -71,4 +71,4 @@ def test_each_server_has_a_token_of_its_own() -> None:
 @pytest.mark.parametrize("host", ["a..b", "a\udcff", "x" * 64])
 def test_what_is_no_name_of_a_host_is_an_error(host: str) -> None:
     with pytest.raises(UnicodeError):
-        server.run(None, host=host, port=0, names=[], announce=print)
+        app.run(None, host=host, port=0, names=[], announce=print)

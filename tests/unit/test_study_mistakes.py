@@ -381,14 +381,17 @@ def test_mistakes_of_the_file_come_before_those_of_overrides() -> None:
     assert [message.split(":")[0] for message in found] == ["1", "--set trials=x", "--set seed=-1"]
 
 
-def test_an_unknown_study_gets_the_nearest_id() -> None:
-    with pytest.raises(UsageError, match=r"no study 'quikc'\n.*did you mean 'quick'"):
-        load("quikc")
-
-
-def test_a_path_that_is_not_there_says_so() -> None:
-    with pytest.raises(UsageError, match="No such file"):
-        load("/nowhere/study.yaml")
+@pytest.mark.parametrize(
+    ("study", "said"),
+    [
+        ("quikc", r"no study 'quikc'\n.*did you mean 'quick'"),
+        ("/nowhere/study.yaml", "No such file"),
+        ("/dev/zero", "is not a regular file"),
+    ],
+)
+def test_what_is_no_study_says_why(study: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        load(study)
 
 
 JUNK = st.recursive(
@@ -460,11 +463,6 @@ def test_a_workload_that_would_be_ended_in_every_trial_is_a_mistake() -> None:
 def test_a_hostile_study_is_a_mistake(text: str) -> None:
     with pytest.raises(StudyError):
         load_text(text, "study")
-
-
-def test_a_file_without_end_is_not_a_study() -> None:
-    with pytest.raises(UsageError, match="is not a regular file"):
-        load("/dev/zero")
 
 
 def test_a_study_of_mistakes_only_is_answered_soon() -> None:

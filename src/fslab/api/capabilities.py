@@ -23,7 +23,6 @@ from fslab.system.tools import Tool
 from fslab.tracing import available
 
 BUILT_IN = "fslab"
-
 STUDIES = "studies"
 
 _PACKAGES = {
@@ -126,13 +125,8 @@ def _cells(study: str) -> Sequence[Cell]:
 
 
 def _programs(cells: Iterable[Cell]) -> list[Tool]:
-    return list(
-        dict.fromkeys(
-            tool
-            for cell in cells
-            for tool in (*feasibility.programs_of(cell), *feasibility.programs_around(cell))
-        )
-    )
+    needed = ((*feasibility.programs_of(cell), *feasibility.programs_around(cell)) for cell in cells)
+    return list(dict.fromkeys(tool for tools in needed for tool in tools))
 
 
 def _kernel_needs(cells: Iterable[Cell]) -> dict[str, str]:

@@ -4,7 +4,6 @@ publication."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -35,8 +34,8 @@ from fslab.store.campaign import Campaign
 from fslab.store.database_errors import checked_contents
 from fslab.store.store import Store
 from fslab.study import load, shipped
+from fslab.study.load import printed_figures
 from fslab.study.model import Study
-from fslab.study.published_figures import printed_figures
 from fslab.trial_record import TrialRecord
 from fslab.units import counted, format_size, parse_size
 from fslab.workloads import parsed_if_known
@@ -177,18 +176,16 @@ def _here(campaign: Campaign, store: Store) -> tuple[Scope, Evaluator]:
     impossible = {cell.id: why for cell in known if (why := why_not(cell))}
     if campaign.stopping.until is Until.CLAIMS:
         possible = [cell for cell in known if cell.id not in impossible]
-        left_out = testable.excluded(campaign.settings.claims, possible, partial(_facts_of, campaign))
+
+        def facts_of(machine: MachineSpec) -> Mapping[str, Any]:  # those of a guest are not stored
+            return campaign.machine if machine.type == HOST else {}
+
+        left_out = testable.excluded(campaign.settings.claims, possible, facts_of)
         tried = {record.cell.id for record in records}
         impossible |= {cell: why for cell, why in left_out.items() if cell not in tried}
     scope = Scope(cells=campaign.cells, memory_bytes=campaign.machine.get("memory_bytes"))
-    return scope, Evaluator(
-        trials=Trials(records=records, impossible=impossible), looks=looks_of(campaign.stopping)
-    )
-
-
-def _facts_of(campaign: Campaign, machine: MachineSpec) -> Mapping[str, Any]:
-    """Return the facts that a campaign was planned by; none of a guest, which are not stored."""
-    return campaign.machine if machine.type == HOST else {}
+    trials = Trials(records=records, impossible=impossible)
+    return scope, Evaluator(trials=trials, looks=looks_of(campaign.stopping))
 
 
 def _figures(study: Study, name: str, scope: Scope) -> PublishedFigures | None:
@@ -241,8 +238,7 @@ def planned(study: Study, cells: Sequence[Cell]) -> tuple[Condition, ...]:
 
 def near_words(conditions: Sequence[Condition]) -> str | None:
     """Return the conditions in one sentence: ``beside the publication: processors 1 (4, not near), …``."""
-    words = {True: "near", False: "not near", None: "unknown"}
-    told = [f"{one.name} {one.here} (there {one.theirs}: {words[one.near]})" for one in conditions]
+    told = [f"{one.name} {one.here} (there {one.theirs}: {one.near_word})" for one in conditions]
     return f"beside the publication: {'; '.join(told)}" if told else None
 
 
@@ -273,14 +269,8 @@ def _medium(cell: Cell) -> str:
     profile, size = parsed.medium.profile(parsed.medium_options), cell.stack.medium.options.get("size")
     speed = _speed(cell)
     server = "striped by its server (md and LVM themselves are not tested)" if cell.stack.served else None
-    words = (
-        cell.stack.medium.type,
-        profile,
-        size,
-        None if speed == 1 else f"at {speed:g} of its speed",
-        server,
-    )
-    return " ".join(str(word) for word in words if word)
+    told = None if speed == 1 else f"at {speed:g} of its speed"
+    return " ".join(str(word) for word in (cell.stack.medium.type, profile, size, told, server) if word)
 
 
 def _speed(cell: Cell) -> float:

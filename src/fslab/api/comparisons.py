@@ -39,7 +39,6 @@ def compare(
     unless ``force``. ``margin``: smallest difference of interest, as a share. UsageError if nothing matches.
     """
     facts.check_names(differing)
-
     within = len(stacks) == 2 or len(kernels) == 2
     _check(b, stacks, kernels)
     names = (a or "last", b or a or "last") if within else (a or "last~1", b or "last")
@@ -52,19 +51,12 @@ def compare(
         raise StoreError(error.what, where=error.where, hint=hint) from error
     same = left is right
     if same and not within:
-        raise UsageError(
-            f"'{names[0]}' and '{names[1]}' are the same campaign",
-            hint="name another one, or compare two of its stacks: --stack A --stack B",
-        )
-    left, right = _narrowed(left, stacks[:1]), _narrowed(right, stacks[-1:])
-    left, right = _of_kernel(left, kernels[:1]), _of_kernel(right, kernels[-1:])
-    by = (
-        MatchedBy.WORKLOAD
-        if len(stacks) == 2
-        else MatchedBy.MACHINE
-        if len(kernels) == 2
-        else MatchedBy.STACK
-    )
+        what = f"'{names[0]}' and '{names[1]}' are the same campaign"
+        raise UsageError(what, hint="name another one, or compare two of its stacks: --stack A --stack B")
+    left = _of_kernel(_narrowed(left, stacks[:1]), kernels[:1])
+    right = _of_kernel(_narrowed(right, stacks[-1:]), kernels[-1:])
+    by = MatchedBy.MACHINE if len(kernels) == 2 else MatchedBy.STACK
+    by = MatchedBy.WORKLOAD if len(stacks) == 2 else by
     check_metrics(metrics, (*left.trials, *right.trials))
     # Within one campaign, facts may differ: they are part of the comparison.
     allowed = [ALL] if force or same else [*differing, *(["kernel"] if len(kernels) == 2 else [])]
@@ -72,11 +64,9 @@ def compare(
         left, right, by=by, allowed=allowed, metrics=metrics, margin=margin
     )
     if not found.lines:
-        raise UsageError(
-            "no matching results",
-            where="fslab compare",
-            hint=f"only in A: {_some(found.only_a)}; only in B: {_some(found.only_b)}",
-        )
+        alone = (("A", found.only_a), ("B", found.only_b))
+        hint = "; ".join(f"only in {side}: {first_of(cells, 3, ';') or 'nothing'}" for side, cells in alone)
+        raise UsageError("no matching results", where="fslab compare", hint=hint)
     # As the command does: figures without a warning would be taken for a comparison.
     return found.model_copy(update={"lines": (), "means": ()}) if refused(found) else found
 
@@ -86,11 +76,9 @@ def check_alike(found: CampaignComparison) -> None:
     if unlike := refused(found):
         groups = list(dict.fromkeys(each.group.value for each in unlike))
         allow = " ".join(f"--differing {group}" for group in groups)
-        raise NotComparableError(
-            "not compared, because conditions differ\n  " + "\n  ".join(map(str, unlike)),
-            where=f"{found.a.name} and {found.b.name}",
-            hint=f"to compare them nevertheless: {allow}, or --force; in Python: differing={groups}",
-        )
+        what = "not compared, because conditions differ\n  " + "\n  ".join(map(str, unlike))
+        hint = f"to compare them nevertheless: {allow}, or --force; in Python: differing={groups}"
+        raise NotComparableError(what, where=f"{found.a.name} and {found.b.name}", hint=hint)
 
 
 def _check(b: str | None, stacks: Sequence[str], kernels: Sequence[str]) -> None:
@@ -113,7 +101,6 @@ def _load(a: str, b: str, store: str | None) -> tuple[Results, Results]:
 
 
 def _results(name: str, store: str | None) -> Results:
-
     if "," in name:
         parts = {part: _results(part, store) for part in filter(None, name.split(","))}
         if len({part.name for part in parts.values()}) < name.count(",") + 1:
@@ -129,7 +116,6 @@ def _results(name: str, store: str | None) -> Results:
 
 
 def _narrowed(results: Results, stacks: Sequence[str]) -> Results:
-
     if not stacks:
         return results
     return results.only(chosen(results.cells, stacks[0]), f"{results.name} {stacks[0]}")
@@ -145,11 +131,8 @@ def _of_kernel(results: Results, kernels: Sequence[str]) -> Results:
     }
     if not kept:
         known = sorted({str(trial.provenance.machine.get("kernel")) for trial in results.trials})
-        raise UsageError(
-            f"no trial ran on a kernel '{kernels[0]}'",
-            where="--kernel",
-            hint=f"kernels with trials: {', '.join(known)}",
-        )
+        hint = f"kernels with trials: {', '.join(known)}"
+        raise UsageError(f"no trial ran on a kernel '{kernels[0]}'", where="--kernel", hint=hint)
     return results.only(list(kept.values()), f"{results.name} {kernels[0]}")
 
 
@@ -157,10 +140,6 @@ def _is_release(kernel: str, wanted: str) -> bool:
     """Return whether a kernel's release begins with what was asked for, as a whole number: 6.1 does not mean 6.12."""
     following = kernel[len(wanted) :][:1]
     return kernel.startswith(wanted) and not (wanted[-1:].isdecimal() and following.isdecimal())
-
-
-def _some(cells: tuple[str, ...]) -> str:
-    return first_of(cells, 3, ";") or "nothing"
 
 
 def history_of(
@@ -240,11 +219,8 @@ def fleet_of(
     wanted = chosen[-1].study_id
     measured = _measured(store, chosen)
     if not any(trials for _, trials in measured):
-        raise StoreError(
-            f"no trial of study '{wanted}'",
-            where=store.path,
-            hint=f"run it: fslab run {shipped.word(wanted)}",
-        )
+        hint = f"run it: fslab run {shipped.word(wanted)}"
+        raise StoreError(f"no trial of study '{wanted}'", where=store.path, hint=hint)
     check_choice(
         chosen[-1], (each for _, trials in measured for each in trials),
         stacks=("--against", filter(None, [against])), workloads=workloads, metrics=metrics,

@@ -268,8 +268,5 @@ def _given(texts: tuple[str, ...]) -> tuple[Sequence, ...]:
         return tuple(bounded_sequences.parse([step.strip() for step in text.split(";")]) for text in texts)
     except ValueError as error:
         known = ", ".join([*FORMS, *(f"{sync}{' NAME' * sync.named}" for sync in Sync)])
-        raise UsageError(
-            str(error),
-            where="--sequence",
-            hint=f"steps (NAME: a letter a-z, or up to three with '/'): {known}",
-        ) from error
+        hint = f"steps (NAME: a letter a-z, or up to three with '/'): {known}"
+        raise UsageError(str(error), where="--sequence", hint=hint) from error

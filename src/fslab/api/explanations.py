@@ -109,9 +109,7 @@ def withdrawn(seen: Evidence) -> tuple[str, ...]:
 def traces_not_used(everything: Sequence[Evidence]) -> list[dict[str, Any]]:
     """Return the cells with figures of traces that are not used, each with the reasons."""
     found = [(seen, withdrawn(seen)) for seen in everything]
-    return [
-        {"workload": seen.workload, "stack": seen.stack, "reasons": list(why)} for seen, why in found if why
-    ]
+    return [{"workload": seen.workload, "stack": seen.stack, "reasons": [*why]} for seen, why in found if why]
 
 
 class RankedMechanism(Frozen):
@@ -140,13 +138,11 @@ def ranking(everything: Sequence[Evidence]) -> list[RankedMechanism]:
 
 
 def _ranked(name: str, found: Sequence[Explanation], everything: Sequence[Evidence]) -> RankedMechanism:
-    contrasts = {
-        workload: _contrast(workload, found, everything) for workload in {each.workload for each in found}
-    }
+    works = {each.workload for each in found}
+    contrasts = {workload: _contrast(workload, found, everything) for workload in works}
     most = max(contrasts.values())
-    strongest = max(
-        (each for each in found if contrasts[each.workload] == most), key=lambda each: each.weight
-    )
+    largest = (each for each in found if contrasts[each.workload] == most)
+    strongest = max(largest, key=lambda each: each.weight)
     return RankedMechanism(
         mechanism=name, summary=MECHANISMS.get(name).summary, weight=strongest.weight, contrast=most,
         cells=tuple(dict.fromkeys(f"{each.workload} on {each.stack}" for each in found)), strongest=strongest,
@@ -170,18 +166,12 @@ def slower_and_faster(pair: list[Evidence], *, first: bool = True) -> tuple[Evid
     Raises UsageError if the cells have no order.
     """
     if len({seen.cell.id for seen in pair}) < 2 or len({seen.workload for seen in pair}) > 1:
-        raise UsageError(
-            "needs one workload and two stacks",
-            where="--ablate",
-            hint="fslab explain CAMPAIGN WORKLOAD A B --ablate",
-        )
+        hint = "fslab explain CAMPAIGN WORKLOAD A B --ablate"
+        raise UsageError("needs one workload and two stacks", where="--ablate", hint=hint)
     metric = headline_metrics(pair[0].cell.workload)[0]
     if metric.better is Direction.NEITHER:
-        raise UsageError(
-            f"{metric.name} has no preferred direction, so that no stack is slower",
-            where="--ablate",
-            hint="choose another workload",
-        )
+        what = f"{metric.name} has no preferred direction, so that no stack is slower"
+        raise UsageError(what, where="--ablate", hint="choose another workload")
     sign = 1 if metric.better is Direction.HIGHER else -1
 
     def level(seen: Evidence) -> float:
@@ -211,11 +201,9 @@ def ablation_of(
         if switches := plans.candidates(slow, fast, only):
             break
     else:
-        raise UsageError(
-            f"no mechanism of {slow.stack} or {fast.stack} can be switched off for this workload",
-            where="--ablate",
-            hint="fslab list mechanisms; --only MECHANISM tries one that changes the workload or volume",
-        )
+        what = f"no mechanism of {slow.stack} or {fast.stack} can be switched off for this workload"
+        hint = "fslab list mechanisms; --only MECHANISM tries one that changes the workload or volume"
+        raise UsageError(what, where="--ablate", hint=hint)
     variants, _ = plans.cells(slow, fast, switches)
     plan = Ablation(
         of=campaign.id, workload=slow.workload, slow=slow.stack, fast=fast.stack, slow_cell=slow.cell.id,

@@ -63,10 +63,7 @@ class Machines(ExitStack):
         if machine.type == "host":
             with workspace.opened(new_id(), frozenset()) as opened:
                 return feature_tests.run_tests(request, opened)
-        return feature_tests.in_guest(request, machine, self._booted())
-
-    def _booted(self) -> TrialMachines:
         if self._machines is None:
             opened = self.enter_context(workspace.opened(new_id(), frozenset()))
             self._machines = TrialMachines(workspace=opened, machine=machine_facts())
-        return self._machines
+        return feature_tests.in_guest(request, machine, self._machines)

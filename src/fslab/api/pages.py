@@ -10,11 +10,10 @@ from fslab.analysis.workload_groups import headline_metrics
 from fslab.api.claims import of_campaign
 from fslab.claims.model import Verdicts
 from fslab.errors import FslabError
-from fslab.explain.evidence import Explanation, evidence_of
+from fslab.explain.evidence import evidence_of
 from fslab.explain.mechanisms import all_statements
 from fslab.report import paper_table
 from fslab.report.build import build
-from fslab.report.figures import files
 from fslab.report.page import assemble, compare, render
 from fslab.report.page.assemble import CampaignSource
 from fslab.report.page.model import Page
@@ -22,7 +21,6 @@ from fslab.report.page.render import LivePage
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.system import paths
-from fslab.trial_record import TrialRecord
 
 MOST = 40  # statements on a page: those with the most weight
 
@@ -57,8 +55,9 @@ def _source(campaign: Campaign, store: Store, verdicts: Verdicts | None) -> Camp
     large = _large(campaign, store)
     if large is None:
         trials = store.trials(campaign.id, raw=True, known=campaign.cells)
-        found = statements(campaign, trials, store.traced(campaign.id))
-        return CampaignSource(campaign=campaign, trials=trials, statements=found, verdicts=verdicts)
+        found = all_statements(evidence_of(campaign.cells, trials, store.traced(campaign.id)))
+        weightiest = tuple(sorted(found, key=lambda statement: -statement.weight)[:MOST])
+        return CampaignSource(campaign=campaign, trials=trials, statements=weightiest, verdicts=verdicts)
     works = {cell.workload.name: cell.workload for cell in campaign.cells}.values()
     named = {metric.name for work in works for metric in headline_metrics(work)}
     trials = store.trials(campaign.id, only=named or None, known=campaign.cells)
@@ -96,20 +95,7 @@ def default_file(campaign: Campaign) -> Path:
     return paths.data() / "reports" / f"{campaign.id}.html"
 
 
-def write_figures(page: Page, directory: Path) -> list[Path]:
-    """Write every figure of a page as SVG and PNG. Returns the paths. Raises UsageError if they cannot be written."""
-    return files.write(assemble.figures(page), directory)
-
-
 def tables_of(campaigns: Sequence[Campaign], store: Store, *, latex: bool) -> str:
     """Return the tables of campaigns, in LaTeX or Markdown."""
     write = paper_table.latex if latex else paper_table.markdown
     return "\n".join(write(build(campaign, store.trials(campaign.id))) for campaign in campaigns)
-
-
-def statements(
-    campaign: Campaign, trials: Sequence[TrialRecord], traced: Sequence[TrialRecord]
-) -> tuple[Explanation, ...]:
-    """Return the explanations for the cells, from the kernel's counters; those with the most weight first."""
-    found = all_statements(evidence_of(campaign.cells, trials, traced))
-    return tuple(sorted(found, key=lambda statement: -statement.weight)[:MOST])

@@ -35,11 +35,8 @@ def on_machine(path: Path | None) -> Iterator[str | None]:
 def plan(study: Study) -> Plan:
     """Return the plan of a study, with the cells that ``run`` would refuse and the reasons."""
     if here().described and (study.kernel or study.modules):
-        raise UsageError(
-            "a guest's kernel is a file of this machine, and the plan is for another one",
-            where="kernel, modules",
-            hint="leave them out, or plan on that machine",
-        )
+        what = "a guest's kernel is a file of this machine, and the plan is for another one"
+        raise UsageError(what, where="kernel, modules", hint="leave them out, or plan on that machine")
     made = make_plan(
         study, images=paths.images(), runtime=paths.runtime() / "CAMPAIGN", place=feasibility.all_resolved,
         fit=feasibility.fitting,

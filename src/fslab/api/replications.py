@@ -92,7 +92,6 @@ def write(made: Sequence[Replication], directory: Path) -> None:
 
 
 Watched = Callable[[], AbstractContextManager[Observer]]
-
 _OVER = {CampaignStatus.FINISHED, CampaignStatus.BUDGET_SPENT}
 
 

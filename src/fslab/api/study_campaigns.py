@@ -63,11 +63,8 @@ def campaigns_of(store: Store, study: str | None) -> list[Campaign]:
     """
     everything = store.campaigns()
     if not everything:
-        raise NotStoredError(
-            "no campaigns",
-            where=store.path,
-            hint="run a study, or copy campaigns into this store: fslab store copy FROM TO",
-        )
+        hint = "run a study, or copy campaigns into this store: fslab store copy FROM TO"
+        raise NotStoredError("no campaigns", where=store.path, hint=hint)
     wanted = study_id(study) if study else everything[-1].study_id
     chosen = [campaign for campaign in everything if campaign.study_id == wanted]
     if not chosen:

@@ -36,7 +36,7 @@ from fslab.stopping_settings import Until
 from fslab.storage import Workspace
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
-from fslab.study.published_figures import stored_figures
+from fslab.study.load import stored_figures
 from fslab.system import signals
 from fslab.trial_record import Provenance, Status, TrialRecord
 from fslab.units import format_duration

@@ -27,6 +27,10 @@ class Condition(Frozen):
     here: str
     near: bool | None = None
 
+    @property
+    def near_word(self) -> str:
+        return {True: "near", False: "not near", None: "unknown"}[self.near]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Situation:

@@ -108,13 +108,16 @@ def replicate(
          7  no campaign of the study, or no store
     """
     from fslab.api.study_campaigns import naming
+    from fslab.study import shipped
 
     if every and studies:
         raise UsageError(
             "cannot be combined with names of studies", where="--all", hint="give only one of them"
         )
-    if run:
-        studies = _names(studies, every=every)
+    if run and every:
+        studies = [*shipped.with_claims()]
+    if run and not studies:
+        raise UsageError("no study given", where="--run", hint="name studies, or: --all")
     failed: list[str] = []
     studies = studies or ["last"]
     with naming(studies[0]), open_store(store, create=run) as opened:
@@ -127,16 +130,6 @@ def replicate(
         raise ToolFailedError(
             f"{len(failed)} of {len(failed) + len(made)} studies failed: {'; '.join(failed)}"
         )
-
-
-def _names(studies: list[str] | None, *, every: bool) -> list[str]:
-    from fslab.study import shipped
-
-    if every:
-        return [*shipped.with_claims()]
-    if not studies:
-        raise UsageError("no study given", where="--run", hint="name studies, or: --all")
-    return studies
 
 
 def _run(names: Sequence[str], store: Store, write: Path | None) -> tuple[list[Replication], list[str]]:
@@ -177,6 +170,7 @@ def _stored(store: Store, names: Sequence[str] | None) -> list[Replication]:
 def _print(made: Sequence[Replication], write: Path | None, *, as_json: bool) -> None:
     """Write the pages to the directory, if there is one, and print what was written, or the replications."""
     from fslab.api import replications
+    from fslab.report import claims_terminal
 
     if write is not None:
         replications.write(made, write)
@@ -186,16 +180,11 @@ def _print(made: Sequence[Replication], write: Path | None, *, as_json: bool) ->
         for _, page, _ in made:
             say(f"{write / page.file_name}: {page.summary}")
     else:
-        for each in made:
-            _show(each)
-
-
-def _show(made: Replication) -> None:
-    from fslab.report import claims_terminal
-
-    claims_terminal.show(made.verdicts, console())
-    page = made.page
-    say("")
-    for reason in page.reasons:
-        say(f"explanation of claim {reason.claim}: {reason.where}: {reason.text} ({reason.certainty})")
-    say(f"{page.effort}\n{page.summary}")
+        for verdicts, page, _ in made:
+            claims_terminal.show(verdicts, console())
+            say("")
+            for reason in page.reasons:
+                say(
+                    f"explanation of claim {reason.claim}: {reason.where}: {reason.text} ({reason.certainty})"
+                )
+            say(f"{page.effort}\n{page.summary}")

@@ -39,7 +39,6 @@ StoreOption = Annotated[
 ]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 KernelOption = Annotated[

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fslab.cli.common import (
     CampaignsStudyArgument,
@@ -16,14 +15,7 @@ from fslab.cli.common import (
     print_json,
     say,
 )
-from fslab.errors import (
-    InconclusiveError,
-    RegressionError,
-    UsageError,
-)
-
-if TYPE_CHECKING:
-    from fslab.analysis.regression_gate import GateVerdict
+from fslab.errors import InconclusiveError, RegressionError, UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +37,8 @@ class Gate:
     def limit(self) -> float | None:
         """Return the share of --fail-if-slower. UsageError for --unsure-ok alone."""
         if self.unsure_ok and self.slower is None and not self.different:
-            raise UsageError(
-                "needs --fail-if-slower or --fail-if-different",
-                where="--unsure-ok",
-                hint="add --fail-if-slower 5% or --fail-if-different",
-            )
+            hint = "add --fail-if-slower 5% or --fail-if-different"
+            raise UsageError("needs --fail-if-slower or --fail-if-different", where="--unsure-ok", hint=hint)
         return None if self.slower is None else fraction(self.slower)
 
 
@@ -111,7 +100,7 @@ def compare(
         10  the condition of --fail-if-slower or --fail-if-different is met, or B fails where A did not
         11  unsure: what --fail-if-… tests is neither shown nor ruled out
     """
-    from fslab.analysis.regression_gate import gate_words, judge
+    from fslab.analysis import regression_gate
     from fslab.api import comparisons
 
     limit = gate.limit()
@@ -122,23 +111,23 @@ def compare(
     comparisons.check_alike(found)
     judged = None
     if limit is not None or gate.different:
-        judged = judge(found, slower=limit, different=gate.different)
+        judged = regression_gate.judge(found, slower=limit, different=gate.different)
         if not judged.total:
-            raise UsageError(
-                "tests no figure: none of those that are compared has a preferred direction",
-                where="--fail-if-slower",
-                hint="name others with --metric, or use --fail-if-different",
-            )
+            what = "tests no figure: none of those that are compared has a preferred direction"
+            hint = "name others with --metric, or use --fail-if-different"
+            raise UsageError(what, where="--fail-if-slower", hint=hint)
     if as_json:
         print_json({**found.model_dump(), "gate": judged.as_document() if judged else None})
     else:
         from fslab.report import campaign_comparison_terminal
 
         if judged is not None:
-            say(gate_words(judged))
+            say(regression_gate.gate_words(judged))
         campaign_comparison_terminal.show(found, console())
-    if judged is not None:
-        _exit(judged, unsure_ok=gate.unsure_ok)
+    if judged is not None and judged.fails:
+        raise RegressionError(regression_gate.failed_words(judged))
+    if judged is not None and judged.answer is regression_gate.GateAnswer.UNSURE and not gate.unsure_ok:
+        raise InconclusiveError(regression_gate.unsure_words(judged), hint=regression_gate.remedy(judged))
 
 
 def fraction(text: str) -> float:
@@ -152,16 +141,6 @@ def fraction(text: str) -> float:
             f"'{text}' is not a percentage above 0 and below 100", where="--fail-if-slower", hint="write 5%"
         )
     return value / 100
-
-
-def _exit(judged: GateVerdict, *, unsure_ok: bool) -> None:
-    """Raise the error with the gate's exit code."""
-    from fslab.analysis import regression_gate
-
-    if judged.fails:
-        raise RegressionError(regression_gate.failed_words(judged))
-    if judged.answer is regression_gate.GateAnswer.UNSURE and not unsure_ok:
-        raise InconclusiveError(regression_gate.unsure_words(judged), hint=regression_gate.remedy(judged))
 
 
 def history(

@@ -71,9 +71,7 @@ def lines(found: Sequence[Executed], columns: int, *, texts: bool = True) -> Ite
     yield from _wrapped(f"The study brings {counted(len(found), 'program')}, executed as {user}:", columns)
     for number, each in enumerate(found, start=1):
         yield from _wrapped(f"{number}/{len(found)} {each.kind}: {names.visible(each.what)}", columns, 4)
-        written = [] if each.text is None else each.text.split("\n")
-        if not texts:
-            written = []
+        written = each.text.split("\n") if texts and each.text is not None else []
         for line, text in enumerate(written, start=1):
             yield from _wrapped(f"{line:6}/{len(written)} | {names.visible(text)}", columns, 8)
     yield from _wrapped(f"end of the {counted(len(found), 'program')}", columns)
@@ -93,11 +91,9 @@ def _ask(found: Sequence[Executed]) -> None:
             say(line, err=True)
     elif _paged(shown, terminal) and typer.confirm("Run them?", err=True):
         return
-    raise UsageError(
-        "the programs that the study brings were not allowed",
-        where="tool: command, after_mount, kernel, modules",
-        hint="read them above; if you trust them: --allow-commands",
-    )
+    what = "the programs that the study brings were not allowed"
+    hint = "read them above; if you trust them: --allow-commands"
+    raise UsageError(what, where="tool: command, after_mount, kernel, modules", hint=hint)
 
 
 def _paged(shown: Sequence[str], terminal: os.terminal_size) -> bool:

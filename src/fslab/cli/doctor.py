@@ -95,10 +95,7 @@ def _show(machine: MachineCapabilities) -> None:
     screen = console(markup=True)
     screen.print(table)
     show(entries, {capability.name: _versions(capability) for capability in found}, screen)
-    remedies = [
-        capability.remedy for capability in found if capability.remedy and capability.kind == "machine"
-    ]
-    remedies += machine.remedies
+    remedies = [each.remedy for each in found if each.remedy and each.kind == "machine"] + [*machine.remedies]
     for remedy in remedies:
         screen.print(f"→ {remedy}", soft_wrap=True)
     if not remedies:

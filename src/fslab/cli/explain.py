@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fslab.campaign.consent import Consent
     from fslab.explain.ablation import Attribution
-    from fslab.explain.evidence import Evidence, Explanation
+    from fslab.explain.evidence import Evidence
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
 
@@ -78,6 +78,7 @@ def explain(
         fslab explain last random-write btrfs xfs --trace    run both again, traced
         fslab explain last random-write btrfs xfs --ablate   switch btrfs's mechanisms off, one by one and together
     """
+    from fslab.api import explanations
     from fslab.api.explanations import chosen, evidence_of
 
     more.check()
@@ -105,8 +106,14 @@ def explain(
             if more.ablate:
                 again.ablate(everything, more, first=a is not None, as_json=as_json)
                 return
-        known = opened.in_commands(found.id)
-        _print(found.id, everything, known, every=every or workload is not None, as_json=as_json)
+        if as_json:
+            statements = explanations.as_document(everything)
+            unused = explanations.traces_not_used(everything)
+            print_json({"campaign": found.id, "statements": statements, "traces_not_used": unused})
+        elif every or workload is not None:
+            show(everything)
+        else:
+            show_ranked(everything, opened.in_commands(found.id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,21 +171,6 @@ class _Again:
         _print_ablation(made, self.store, as_json=as_json)
 
 
-def _print(
-    campaign: str, everything: list[Evidence], in_commands: str, *, every: bool, as_json: bool
-) -> None:
-    """Print the explanations; ``every``: cell by cell. ``in_commands``: how commands name the campaign."""
-    from fslab.api import explanations
-
-    if as_json:
-        statements, unused = explanations.as_document(everything), explanations.traces_not_used(everything)
-        print_json({"campaign": campaign, "statements": statements, "traces_not_used": unused})
-    elif every:
-        show(everything)
-    else:
-        show_ranked(everything, in_commands)
-
-
 def _print_ablation(campaign: Campaign, store: Store, *, as_json: bool) -> None:
     """Print what the ablation of a campaign shows."""
     from fslab.api.explanations import read_ablation
@@ -210,7 +202,10 @@ def show(everything: Sequence[Evidence]) -> None:
         about = Text(f"{seen.workload}, {seen.stack}", style="bold")
         screen.print(about if found else about.append(": no mechanism found", style="not bold"))
         for statement in found:
-            _show(statement)
+            print_wrapped(f"  {statement.text} ({statement.certainty})")
+            for figure in statement.figures:
+                print_wrapped(f"      {figure}", style="dim")
+            print_wrapped(f"      falsified if: {statement.refuted_by}", style="dim")
         for why in explanations.withdrawn(seen):
             print_wrapped(f"  trace not used: {why}")
 
@@ -249,10 +244,3 @@ def print_wrapped(text: str, style: str = "") -> None:
     screen = console()
     indent = len(text) - len(text.lstrip(" "))
     screen.print(wrapped(text, screen.width, style=style, hang=indent), soft_wrap=True)
-
-
-def _show(statement: Explanation) -> None:
-    print_wrapped(f"  {statement.text} ({statement.certainty})")
-    for figure in statement.figures:
-        print_wrapped(f"      {figure}", style="dim")
-    print_wrapped(f"      falsified if: {statement.refuted_by}", style="dim")

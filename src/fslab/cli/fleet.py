@@ -94,7 +94,8 @@ def changes(
     machine with its curves.
     """
     from fslab.api import comparisons
-    from fslab.report.fleet_changes import changes, summary
+    from fslab.report.fleet_terminal import changes_summary as summary
+    from fslab.report.fleet_terminal import fleet_changes as changes
 
     with open_store(store) as opened:
         found = comparisons.histories_of_machines(opened, study)
@@ -119,7 +120,7 @@ def serve(*, store: Annotated[str, typer.Option(envvar="FSLAB_STORE")], give_up_
         give_up_after TIME: After a machine has been offline for TIME, its assignment fails; with --spread it moves to
             another machine.
     """
-    from fslab.fleet.scheduler import Scheduler
+    from fslab.fleet.starting import Scheduler
 
     give_up_s = option_value(parse_duration, give_up_after, "--give-up-after")
     _until_ended(Scheduler(url=store, give_up_s=give_up_s, tell=partial(say, err=True)).serve)

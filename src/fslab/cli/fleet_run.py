@@ -43,27 +43,21 @@ def run(
         fleet.assign(made)
         started = made[0].run
         if chosen.detach:
-            _print_started(started, [each.machine for each in made], as_json=as_json)
+            names = [each.machine for each in made]
+            if as_json:
+                print_json({"run": started, "machines": names})
+            else:
+                how = f"fslab fleet status {started} shows how far it is"
+                say(f"{started}: assigned to {', '.join(names)}; {how}")
             return
         say(f"run {started} on {counted(len(made), 'machine')}; Ctrl-C cancels it", err=True)
         try:
-            ended = starting.watch(
-                fleet,
-                started,
-                lambda changed: None if as_json else show(changed),
-                partial(say, err=True),
-            )
+            tell = partial(say, err=True)
+            ended = starting.watch(fleet, started, lambda new: None if as_json else show(new), tell)
         except InterruptedBySignal:
             fleet.cancel(started)
             raise
         _conclude(opened, study.id, started, ended, as_json=as_json)
-
-
-def _print_started(run_id: str, machines: list[str], *, as_json: bool) -> None:
-    if as_json:
-        print_json({"run": run_id, "machines": machines})
-    else:
-        say(f"{run_id}: assigned to {', '.join(machines)}; fslab fleet status {run_id} shows how far it is")
 
 
 def _conclude(
@@ -79,17 +73,12 @@ def _conclude(
     measured = [each.campaign for each in ended if each.trials and not each.was_moved]
     found = comparisons.fleet_of_campaigns(store, measured) if measured else None
     if as_json:
-        print_json(
-            {
-                "run": run_id,
-                "machines": [
-                    {"name": each.machine, "campaign": each.campaign, "trials": each.trials,
-                     "status": each.status.value, "message": each.message}
-                    for each in ended
-                ],
-                "results": found,
-            }
-        )  # fmt: skip
+        machines = [
+            {"name": each.machine}
+            | {key: getattr(each, key) for key in ("campaign", "trials", "status", "message")}
+            for each in ended
+        ]
+        print_json({"run": run_id, "machines": machines, "results": found})
     elif found is not None:
         fleet_terminal.show(found, console())
         say(f"of all its runs: fslab fleet results {study}; one machine: fslab results {measured[0]}")
@@ -112,18 +101,14 @@ def status(run: str | None = None, *, store: StoreOption = None, as_json: JsonOp
     if run and not found:
         raise UsageError(f"no run '{run}'", where="RUN")
     if as_json:
-        print_json(
-            {
-                "machines": [{**each.model_dump(), "online": each.is_online} for each in machines],
-                "schedules": [each.model_dump(exclude={"study": {"text", "files"}}) for each in schedules],
-                "assignments": found,
-            }
-        )
+        members = [{**each.model_dump(), "online": each.is_online} for each in machines]
+        planned = [each.model_dump(exclude={"study": {"text", "files"}}) for each in schedules]
+        print_json({"machines": members, "schedules": planned, "assignments": found})
         return
-    if not machines:
-        say("no machine has joined the fleet: fslab fleet worker")
-    else:
+    if machines:
         _show_machines(machines)
+    else:
+        say("no machine has joined the fleet: fslab fleet worker")
     show_schedules(schedules)
     show(found)
 
@@ -160,18 +145,15 @@ def forget(machine: str, *, store: StoreOption = None) -> None:
     Parameters:
         machine MACHINE: Name of a machine that is gone.
     """
-    from fslab.store import fleet_moves
+    from fslab.store import fleet_sql
     from fslab.store.fleet import FleetStore
 
     with open_store(store) as opened:
         fleet = FleetStore(opened)
         if not fleet.forget(machine):
-            raise UsageError(
-                f"no machine '{machine}' that is gone",
-                where="MACHINE",
-                hint="end its fslab fleet worker first",
-            )
-        moved = fleet_moves.give_up(fleet, None)
+            what = f"no machine '{machine}' that is gone"
+            raise UsageError(what, where="MACHINE", hint="end its fslab fleet worker first")
+        moved = fleet_sql.give_up(fleet, None)
     for line in (f"{machine} removed", *moved):
         say(line)
 

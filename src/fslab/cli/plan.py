@@ -11,18 +11,11 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from fslab.cli.common import (
-    JsonOption,
-    StudyChanges,
-    console,
-    print_json,
-)
+from fslab.cli.common import JsonOption, StudyChanges, console, print_json
 from fslab.units import counted, first_of, format_duration, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from rich.console import Console
 
     from fslab.cell import Cell
     from fslab.plan.model import Plan
@@ -60,59 +53,59 @@ def plan(
                 console().print(where, markup=False, soft_wrap=True)
             planned_for = ["--machine", str(machine)] if machine else []
             words = ["fslab", "plan", study, *changes.words(), *planned_for, "--commands"]
-            _show(made, console(markup=True), more=None if commands else shlex.join(words), claims=claims)
+            screen = console(markup=True)
+            for line in _lines(made, more=None if commands else shlex.join(words), claims=claims):
+                screen.print(line, soft_wrap=True)
 
 
-def _show(made: Plan, screen: Console, *, more: str | None, claims: Sequence[str]) -> None:
-    """``more``: the command that shows the exact commands of each cell; None: show them."""
-    screen.print(f"[bold]{escape(made.study)}[/bold]: {escape(made.title)}", soft_wrap=True)
-    screen.print(f"{_trials(made)}, in random order (seed {made.seed})", soft_wrap=True)
-    _show_slices(made, screen)
-    screen.print(_expected(made), soft_wrap=True)
+def _lines(made: Plan, *, more: str | None, claims: Sequence[str]) -> Iterator[str]:
+    """Yield the plan with Rich's markup. ``more``: the command that shows the exact commands of each cell; None: show
+    them."""
+    yield f"[bold]{escape(made.study)}[/bold]: {escape(made.title)}"
+    yield f"{_trials(made)}, in random order (seed {made.seed})"
+    yield from map(escape, _slices(made))
+    yield escape(_expected(made))
     space = (f"space: {format_size(needed)} in {place}" for place, needed in made.space.items())
     notes = (f"note: {text}" for text in made.notices)
-    for line in (*_where(made), *claims, *space, *_shared(made), *notes):
-        screen.print(line, soft_wrap=True, markup=False)
+    yield from map(escape, (*_where(made), *claims, *space, *_shared(made), *notes))
     if made.devices:
-        screen.print(f"devices: {', '.join(made.devices)}", soft_wrap=True, markup=False)
+        yield escape(f"devices: {', '.join(made.devices)}")
     for device in made.wipes:
-        screen.print(
-            f"[bold red]everything on {escape(device)} will be lost[/bold red] (needs --wipe, unless it is blank)"
-        )
+        yield f"[bold red]everything on {escape(device)} will be lost[/bold red] (needs --wipe, unless it is blank)"
     for text in made.refused:
-        screen.print(f"[bold red]cannot run here[/bold red]: {escape(text)}", soft_wrap=True)
-    for reason, cells in _reasons(made):
-        share = f"{cells} of {counted(len(made.cells), 'cell')}"
-        screen.print(f"[bold yellow]not possible[/bold yellow] ({share}): {escape(reason)}", soft_wrap=True)
-    _show_scale(made, screen)
-    _show_executed(made, screen)
+        yield f"[bold red]cannot run here[/bold red]: {escape(text)}"
+    if not (made.refused and len(made.impossible) == len(made.cells)):  # else ``refused`` has the reasons
+        for reason, cells in Counter(made.impossible.values()).items():
+            share = f"{cells} of {counted(len(made.cells), 'cell')}"
+            yield f"[bold yellow]not possible[/bold yellow] ({share}): {escape(reason)}"
+    yield from _scale(made)
+    yield from map(escape, _executed(made))
     if more is None:
         for cell in made.cells:
-            _show_cell(cell, made, screen)
+            yield from _cell(cell, made)
     else:
-        screen.print(f"exact commands of each cell: {more}", style="dim", markup=False, soft_wrap=True)
-    screen.print("nothing was changed")
+        yield f"[dim]exact commands of each cell: {escape(more)}[/dim]"
+    yield "nothing was changed"
 
 
-def _show_slices(made: Plan, screen: Console) -> None:
+def _slices(made: Plan) -> Iterator[str]:
     from fslab.plan.expand import LEAST_SLICES
 
     if sliced := {cell.workload.name: cell.slice_s for cell in made.cells if cell.slice_s}:
         told = ", ".join(f"{name} ({format_duration(slice_s)})" for name, slice_s in sliced.items())
         whole = f"what a stack does within {LEAST_SLICES} slices is measured whole"
-        screen.print(f"in slices, the stacks in turns: {told}; {whole}", soft_wrap=True, markup=False)
+        yield f"in slices, the stacks in turns: {told}; {whole}"
     for why in dict.fromkeys(made.whole.values()):
         told = ", ".join(name for name, each in made.whole.items() if each == why)
-        screen.print(f"not in slices ({why}): {told}", soft_wrap=True, markup=False)
+        yield f"not in slices ({why}): {told}"
 
 
-def _show_executed(made: Plan, screen: Console) -> None:
+def _executed(made: Plan) -> Iterator[str]:
     from fslab.campaign.consent import executed
     from fslab.cli import consent
 
     if found := executed(made.cells):
-        for line in consent.lines(found, sys.maxsize):
-            screen.print(line, soft_wrap=True, markup=False)
+        yield from consent.lines(found, sys.maxsize)
 
 
 def _where(made: Plan) -> Iterator[str]:
@@ -142,16 +135,6 @@ def _shared(made: Plan) -> Iterator[str]:
             f"fresh: block has no effect on {counted(alone, 'cell')}: no other cell begins with the same state, or the "
             "medium cannot be copied (an image needs 'room')"
         )
-
-
-def _reasons(made: Plan) -> list[tuple[str, int]]:
-    """Return the reasons why cells cannot be measured, each with the number of its cells.
-
-    Empty if no cell is possible: then ``refused`` has the reasons.
-    """
-    if made.refused and len(made.impossible) == len(made.cells):
-        return []
-    return list(Counter(made.impossible.values()).items())
 
 
 def _expected(made: Plan) -> str:
@@ -187,36 +170,31 @@ def _trials(made: Plan) -> str:
         Until.PRECISE: f"until each ratio is known to within {share}",
         Until.CLAIMS: "until each claim is decided, as far as the budget reaches",
     }
-    return (
-        f"{all_} × {least} to {most} trials = {cells * least} to {cells * most} trials, "
-        f"{until[made.stopping.until]}"
-    )
+    total = f"{cells * least} to {cells * most} trials"
+    return f"{all_} × {least} to {most} trials = {total}, {until[made.stopping.until]}"
 
 
-def _show_scale(made: Plan, screen: Console) -> None:
-    """Print the scaled amounts of each entry, and the costs of scaling."""
+def _scale(made: Plan) -> Iterator[str]:
+    """Yield the scaled amounts of each entry, and the costs of scaling."""
     if made.scale == 1:
         return
-    screen.print(
-        f"\n[bold]scale {made.scale:g}[/bold] of the sizes, counts and run times that the study writes"
-    )
+    yield f"\n[bold]scale {made.scale:g}[/bold] of the sizes, counts and run times that the study writes"
     for entry, group in groupby(made.scaled, key=lambda each: each.entry):
-        changes = ", ".join(
-            f"{each.key} {each.written} → {each.used}{' (minimum)' if each.floor else ''}" for each in group
-        )
-        screen.print(f"  {escape(entry)}: {escape(changes)}".replace("  : ", "  "), soft_wrap=True)
+        told = (f"{each.key} {each.written} → {each.used}{' (minimum)' * each.floor}" for each in group)
+        changes = ", ".join(told)
+        yield f"  {escape(entry)}: {escape(changes)}".replace("  : ", "  ")
     for cost in made.costs:
-        screen.print(f"  [yellow]costs[/yellow]  {escape(cost)}", soft_wrap=True)
+        yield f"  [yellow]costs[/yellow]  {escape(cost)}"
 
 
-def _show_cell(cell: Cell, made: Plan, screen: Console) -> None:
+def _cell(cell: Cell, made: Plan) -> Iterator[str]:
     place = f" in {cell.stack.machine.type}" if cell.stack.machine.type != "host" else ""
-    screen.print(
+    yield (
         f"\n[bold]{escape(cell.workload.name)}[/bold] on [bold]{escape(cell.stack.name)}[/bold]{place}"
         f"  [dim]cell {cell.id} · cache {cell.cache} · fresh {cell.fresh}[/dim]"
     )
     if cell.id in made.impossible:
-        screen.print(f"  [bold]not possible[/bold]: {escape(made.impossible[cell.id])}", soft_wrap=True)
+        yield f"  [bold]not possible[/bold]: {escape(made.impossible[cell.id])}"
         return
     for command in made.commands[cell.id]:
-        screen.print(f"  {command.stage:<8} {shlex.join(command.argv)}", markup=False, soft_wrap=True)
+        yield escape(f"  {command.stage:<8} {shlex.join(command.argv)}")

@@ -117,14 +117,11 @@ class Lines(Observer):
         self.done += 1
         self.rates.enter(record)
         cell = record.cell
-        self.console.print(
-            f"[{self.done}/{self.total}] {cell.workload.name} on {cell.stack.name}: {result_of(record)} "
-            f"({format_duration(record.duration_s)})",
-            markup=False,
-            soft_wrap=True,
-        )
+        took = format_duration(record.duration_s)
+        name = f"{cell.workload.name} on {cell.stack.name}"
+        self.note(f"[{self.done}/{self.total}] {name}: {result_of(record)} ({took})")
         if record.error:
-            self.console.print(f"    {record.error}", markup=False, soft_wrap=True)
+            self.note(f"    {record.error}")
 
     def looked(self, look: InterimResult, *, total: int) -> None:
         """Print the settled and the open comparisons."""
@@ -220,9 +217,8 @@ class LiveView(Lines):
         elapsed_s = time.monotonic() - self.begun
         left = ""
         if self.measured:
-            left = (
-                f" · about {format_duration(elapsed_s / self.measured * max(0, self.total - self.done))} left"
-            )
+            left_s = elapsed_s / self.measured * max(0, self.total - self.done)
+            left = f" · about {format_duration(left_s)} left"
         bar = _filled_bar(self.done / self.total, 20)
         return f"{bar} {self.done}/{self.total} · {format_duration(elapsed_s)}{left} · {self.current}"
 

@@ -102,11 +102,8 @@ def check_name(file: Path | None, form: FigureFormat = FigureFormat.HTML) -> Non
         return
     fitting = next((each for each, endings in _ENDINGS.items() if ending in endings), None)
     instead = f"fslab report --format {fitting.value} -o {file.name}, or " if fitting else ""
-    raise UsageError(
-        f"format {form.value} does not match the ending '{ending}'",
-        where=str(file),
-        hint=f"{instead}name it {file.with_suffix(_ENDINGS[form][0]).name}",
-    )
+    hint = f"{instead}name it {file.with_suffix(_ENDINGS[form][0]).name}"
+    raise UsageError(f"format {form.value} does not match the ending '{ending}'", where=str(file), hint=hint)
 
 
 def conclude(found: CampaignResults, wanted: Path | None, *, quiet: bool) -> None:
@@ -125,9 +122,10 @@ def conclude(found: CampaignResults, wanted: Path | None, *, quiet: bool) -> Non
 
 
 def _write_figures(page: Page, directory: Path) -> None:
-    from fslab.api.pages import write_figures
+    from fslab.report.figures import paper
+    from fslab.report.page import assemble
 
-    written = write_figures(page, directory)
+    written = paper.write(assemble.figures(page), directory)
     say(f"{counted(len({path.stem for path in written}), 'figure')} in {directory}", err=True)
 
 
@@ -164,13 +162,13 @@ def serve(
         fslab serve                                  http://127.0.0.1:8765/, for all users of this machine
         fslab serve --host 0.0.0.0                   for others too, with a token that it prints
     """
-    from fslab.serve import server
+    from fslab.serve import app
 
     with open_store(store) as opened:
         if not opened.campaigns():
             say(f"{opened.path} has no campaign yet; the first is shown when it starts", err=True)
     try:
-        server.run(store, host=host, port=port, names=name or [], announce=say)
+        app.run(store, host=host, port=port, names=name or [], announce=say)
     except InterruptedBySignal:
         return  # the normal way to stop it
     except (OSError, UnicodeError) as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, open_store, print_json
 from fslab.errors import UsageError
-from fslab.store.export_format import Format
+from fslab.store import Format
 
 if TYPE_CHECKING:
     from fslab.api.results import CampaignResults
@@ -99,10 +99,8 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
     texts = [{**row, "trials": _done(row), "name": row["name"] or ""} for row in rows]
     columns = ["campaign", "study", "status", "trials", *["name"] * any(row["name"] for row in rows)]
     # Titles are shown only if nothing needs to be folded: the study's name says nearly the same.
-    widths = (
-        max(cell_len(str(text)) for text in (title, *(each[title] for each in texts)))
-        for title in (*columns, "title")
-    )
+    shown = ((title, *(str(each[title]) for each in texts)) for title in (*columns, "title"))
+    widths = (max(map(cell_len, column)) for column in shown)
     if sum(widths) + 2 * len(columns) <= console().width:
         columns.append("title")
     table = Table(box=None, pad_edge=False)

@@ -17,7 +17,6 @@ from fslab.errors import InterruptedBySignal, ToolFailedError
 from fslab.units import counted
 
 if TYPE_CHECKING:
-    from fslab.campaign import launch
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
 
@@ -87,6 +86,7 @@ def run(
         fleet_run.run(loaded, path, fleet, labels, limit_s=limit_s, store=store, as_json=as_json)
         return
     undo_leftovers(quiet=quiet or as_json)
+    from fslab.api.study_campaigns import naming
     from fslab.campaign import launch
     from fslab.cli import progress
 
@@ -94,7 +94,10 @@ def run(
     conditions = launch.RunConditions(consent=agreed, wipe=allowed.devices, tell=partial(say, err=True))
     with open_store(store, create=not resume) as opened:
         if resume:
-            campaign = _to_resume(study, repeats, opened, conditions)
+            with naming(study or "last"):
+                campaign = launch.resumable(
+                    opened, study, conditions, trials=repeats.trials, max_trials=repeats.max_trials
+                )
         else:
             path = run_options.named(study)
             loaded = changes.load(path, *repeats.settings())
@@ -112,19 +115,6 @@ def run(
             _show_so_far(opened.campaign(campaign.id), opened, as_json=as_json)
             raise
         _conclude(opened.campaign(campaign.id), opened, report, as_json=as_json)
-
-
-def _to_resume(
-    named: str | None, repeats: run_options.Repeats, store: Store, conditions: launch.RunConditions
-) -> Campaign:
-    """Return the campaign to finish, by default the last one, with the numbers of trials that the user asks for."""
-    from fslab.api.study_campaigns import naming
-    from fslab.campaign import launch
-
-    with naming(named or "last"):
-        return launch.resumable(
-            store, named, conditions, trials=repeats.trials, max_trials=repeats.max_trials
-        )
 
 
 def _show_so_far(campaign: Campaign, store: Store, *, as_json: bool) -> None:
@@ -152,9 +142,8 @@ def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json:
     if report is not None or not as_json:
         reports.conclude(found, report, quiet=as_json)
     if as_json:
-        print_json(
-            {**found.document(), "why": explanations.as_document(explanations.evidence_of(campaign, store))}
-        )
+        why = explanations.as_document(explanations.evidence_of(campaign, store))
+        print_json({**found.document(), "why": why})
     else:
         if os.geteuid() != 0:
             say(WITH_ROOT)
@@ -186,15 +175,8 @@ def clean(as_json: JsonOption = False) -> None:
 
     done, failures = clean_all()
     if as_json:
-        print_json(
-            {
-                "undone": [
-                    {"campaign": campaign, "kind": entry.kind, "target": entry.target}
-                    for campaign, entry in done
-                ],
-                "failed": [str(error) for error in failures],
-            }
-        )
+        undone = [{"campaign": name, "kind": entry.kind, "target": entry.target} for name, entry in done]
+        print_json({"undone": undone, "failed": [str(error) for error in failures]})
     else:
         for campaign, entry in done:
             say(f"{campaign}: {entry.kind} {entry.target}")

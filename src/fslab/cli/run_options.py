@@ -91,10 +91,8 @@ def named(study: str | None, command: str = "run") -> str:
 
     if study is None:
         one = "here" if command == "run" and os.geteuid() != 0 else "quick"
-        raise UsageError(
-            "no study given",
-            hint=f"name one, such as: fslab {command} {one}; shipped: {', '.join(shipped_studies())}",
-        )
+        hint = f"name one, such as: fslab {command} {one}; shipped: {', '.join(shipped_studies())}"
+        raise UsageError("no study given", hint=hint)
     return study
 
 
@@ -123,11 +121,8 @@ def check_fleet(chosen: FleetChoice, others: Mapping[str, object]) -> None:
     if not chosen.fleet and (wrong := given(options_of(chosen, "fleet"))):
         raise UsageError("needs --fleet", where=", ".join(wrong), hint="add --fleet")
     if chosen.fleet and (wrong := given(others)):
-        raise UsageError(
-            "cannot be combined with --fleet",
-            where=", ".join(wrong),
-            hint="; ".join(_NOT_WITH_FLEET[option] for option in wrong),
-        )
+        hint = "; ".join(_NOT_WITH_FLEET[option] for option in wrong)
+        raise UsageError("cannot be combined with --fleet", where=", ".join(wrong), hint=hint)
 
 
 def seconds(budget: str | None) -> float | None:
@@ -136,26 +131,17 @@ def seconds(budget: str | None) -> float | None:
         return None
     found = option_value(parse_duration, budget, "--budget")
     if found <= 0:
-        raise UsageError(
-            f"'{budget}' must be greater than zero",
-            where="--budget",
-            hint="write a time such as 10m, or omit it",
-        )
+        hint = "write a time such as 10m, or omit it"
+        raise UsageError(f"'{budget}' must be greater than zero", where="--budget", hint=hint)
     return found
 
 
 def check_resume(changes: StudyChanges, repeats: Repeats, labels: Labels) -> None:
     """Raise UsageError for options that a resumed campaign would ignore."""
     if words := given(options_of(labels)):
-        raise UsageError(
-            "cannot be combined with --resume",
-            where=", ".join(words),
-            hint=f"use: {', '.join(f'fslab {word[2:]}' for word in words)}",
-        )
+        hint = f"use: {', '.join(f'fslab {word[2:]}' for word in words)}"
+        raise UsageError("cannot be combined with --resume", where=", ".join(words), hint=hint)
     repeated = options_of(repeats, "trials", "max_trials")
     if wrong := given({**options_of(changes), **repeated}):
-        raise UsageError(
-            "a resumed campaign cannot be changed",
-            where=", ".join(wrong),
-            hint="start a new one; --trials or --max-trials extends a campaign",
-        )
+        hint = "start a new one; --trials or --max-trials extends a campaign"
+        raise UsageError("a resumed campaign cannot be changed", where=", ".join(wrong), hint=hint)

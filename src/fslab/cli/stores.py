@@ -79,7 +79,7 @@ def check(store: StoreOption = None, json: JsonOption = False) -> None:
 
     The file of an SQLite store is checked too. Changes nothing. Exit status 7 if there is any fault.
     """
-    from fslab.store.integrity import check_campaigns, database_faults
+    from fslab.store.maintenance import check_campaigns, database_faults
 
     with open_store(store) as opened:
         faults = database_faults(opened)
@@ -159,12 +159,12 @@ def grant(*, measuring: str | None = None, reading: str | None = None, store: St
         measuring ROLE: May store campaigns and run assignments; not delete, not assign studies.
         reading ROLE: May read everything, and write nothing.
     """
-    from fslab.store import roles
+    from fslab.store import maintenance
 
     if measuring is None and reading is None:
         raise UsageError("no role given", hint="--measuring ROLE or --reading ROLE")
     with open_store(store, create=True) as opened:
-        roles.grant(opened, measuring=measuring, reading=reading)
+        maintenance.grant(opened, measuring=measuring, reading=reading)
     for role, may in ((measuring, "measure"), (reading, "read")):
         if role is not None:
             say(f"{role} may {may}")

@@ -18,11 +18,11 @@ from pathlib import Path
 import fslab
 from fslab.errors import BusyError, FslabError, StoreDeniedError, StoreError, UsageError
 from fslab.fleet.execution import Ending, Execution
-from fslab.fleet.store_retry import patiently
 from fslab.fleet.worker_settings import WorkerSettings
 from fslab.machine import facts
 from fslab.store.fleet import FleetStore, open_store
 from fslab.store.fleet_values import Assignment, AssignmentStatus, MemberMachine
+from fslab.store.retry import patiently
 from fslab.system import files, paths, signals
 from fslab.units import format_duration
 
@@ -41,16 +41,12 @@ def only_one(directory: Path) -> Iterator[None]:
         files.make_directories(directory, 0o700)
         lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise UsageError(
-            f"cannot be used: {error.strerror}", where=str(directory), hint=DIRECTORIES
-        ) from error
+        what = f"cannot be used: {error.strerror}"
+        raise UsageError(what, where=str(directory), hint=DIRECTORIES) from error
     with files.closed_after(lock):
         if not files.locked(lock):
-            raise BusyError(
-                "another agent uses this directory",
-                where=str(directory),
-                hint=f"for a second agent, {DIRECTORIES}",
-            )
+            hint = f"for a second agent, {DIRECTORIES}"
+            raise BusyError("another agent uses this directory", where=str(directory), hint=hint)
         yield
 
 
@@ -101,7 +97,10 @@ class Agent:
         try:
             self._serve(fleet, machine)
         finally:
-            _leave(fleet, machine, self.tell)
+            try:
+                fleet.leave(machine)
+            except StoreError as error:
+                self.tell(f"the fleet's store shows this machine as gone after 90 s: {error.what}")
 
     def _joined(self, machine: MemberMachine) -> FleetStore:
         fleet = FleetStore(open_store(self.store))
@@ -195,10 +194,3 @@ class Agent:
                 if said != error.what:
                     self.tell(f"this machine cannot be announced: {error.what}")
                 said = error.what
-
-
-def _leave(fleet: FleetStore, machine: MemberMachine, tell: Callable[[str], object]) -> None:
-    try:
-        fleet.leave(machine)
-    except StoreError as error:
-        tell(f"the fleet's store shows this machine as gone after 90 s: {error.what}")

@@ -20,11 +20,11 @@ from pathlib import Path
 from fslab.campaign import cleanup, undo_journal
 from fslab.errors import BusyError, FslabError, NotStoredError, StoreError, UnsupportedError
 from fslab.fleet.measuring import MeasuringRequest
-from fslab.fleet.store_retry import patiently
 from fslab.fleet.worker_settings import WorkerSettings
 from fslab.store.campaign import CampaignStatus
 from fslab.store.fleet import FencedError, FleetStore
 from fslab.store.fleet_values import Assignment, AssignmentStatus
+from fslab.store.retry import patiently
 from fslab.store.store import Store
 from fslab.store.transfer import copy_campaign
 from fslab.system import cgroup, files, paths, proc, trees
@@ -196,10 +196,8 @@ def _end(child: proc.Child) -> None:
     if child.exit_code() is None:
         child.send(signal.SIGKILL)
         if child.wait(UNDO_S) is None:
-            raise FslabError(
-                f"process {child.pid} cannot be killed: it waits for a device or a file system that hangs",
-                hint="see its stack in /proc, and restart the machine",
-            )
+            what = f"process {child.pid} cannot be killed: it waits for a device or a file system that hangs"
+            raise FslabError(what, hint="see its stack in /proc, and restart the machine")
     child.end()
 
 

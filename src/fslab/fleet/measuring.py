@@ -17,7 +17,7 @@ from fslab.campaign.observer import Observer
 from fslab.cell import Frozen
 from fslab.claims.undecided import cells_of
 from fslab.errors import FslabError, InterruptedBySignal, UsageError
-from fslab.fleet import permission
+from fslab.fleet import worker_settings
 from fslab.fleet.worker_settings import WorkerSettings
 from fslab.storage import print_nothing
 from fslab.store.campaign import Campaign
@@ -57,11 +57,11 @@ def measure(request: MeasuringRequest) -> None:
         campaign = (
             launch.check_stored(store.campaign(name), store) if known else _new(request.assignment, study)
         )
-        permission.check(allowed, campaign.cells)
+        worker_settings.check(allowed, campaign.cells)
         cleanup.clean_all()
         wipe = [device for cell in campaign.cells for device in _devices(cell.stack.medium.options)]
         conditions = launch.RunConditions(
-            consent=Consent(ask=partial(permission.check_executed, allowed)),
+            consent=Consent(ask=partial(worker_settings.check_executed, allowed)),
             wipe=frozenset(wipe if allowed.wipe else ()),
             tell=_NotePrinter().note,
         )

@@ -1,12 +1,17 @@
-"""Makes assignments of a study, one for each machine that runs it, and waits for their ends. Stores nothing.
+"""Makes assignments of a study, one for each machine that runs it, waits for their ends, and starts due schedules.
 
 *each*: every machine runs the whole study. *spread*: the workloads are divided among the machines. Cells that are
 compared with each other (all stacks of a workload, and all workloads of one claim) stay on one machine.
+
+``Scheduler`` is ``fslab fleet scheduler``. Machines take their assignments from the store themselves: runs that a
+person starts need no scheduler. Two schedulers of one store do not disturb each other.
 """
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import fslab
@@ -14,10 +19,10 @@ from fslab import feasibility
 from fslab.campaign import trial_loop
 from fslab.cell import Cell
 from fslab.claims.undecided import cells_of, joined
-from fslab.errors import UnsupportedError, UsageError
-from fslab.fleet.store_retry import patiently
+from fslab.errors import NotStoredError, StoreError, UnsupportedError, UsageError
 from fslab.plan.expand import expand
-from fslab.store.fleet import FleetStore
+from fslab.store import fleet_sql
+from fslab.store.fleet import FleetStore, open_store
 from fslab.store.fleet_values import (
     LONGEST_NAME,
     AssignedStudy,
@@ -26,8 +31,10 @@ from fslab.store.fleet_values import (
     FleetSchedule,
     MemberMachine,
 )
+from fslab.store.retry import patiently
 from fslab.study.load import load_text
 from fslab.study.model import Study
+from fslab.units import format_duration
 
 LOOK_S = 2.0  # between two looks at a run
 
@@ -46,11 +53,8 @@ def chosen(
         each for each in machines if labels <= each.labels.items() and (not names or each.name in names)
     ]
     if missing := names - {each.name for each in fitting}:
-        raise UsageError(
-            f"no such machine: {', '.join(sorted(missing))}",
-            where="--machines",
-            hint="fslab fleet status lists them",
-        )
+        what = f"no such machine: {', '.join(sorted(missing))}"
+        raise UsageError(what, where="--machines", hint="fslab fleet status lists them")
     left_out = {}
     for each in fitting:
         if not each.is_online:
@@ -90,9 +94,8 @@ def assignments(
     """Return one assignment for each machine; with ``spread`` none for machines that are not needed."""
     run, now = trial_loop.new_id(), datetime.now(UTC)
     if study.name is not None and len(study.name) > LONGEST_NAME:
-        raise UsageError(
-            f"'{study.name[:20]}…' is too long", where="--name", hint=f"at most {LONGEST_NAME} characters"
-        )
+        hint = f"at most {LONGEST_NAME} characters"
+        raise UsageError(f"'{study.name[:20]}…' is too long", where="--name", hint=hint)
     names = [each.name for each in machines]
     shares: Mapping[str, tuple[str, ...]] = _shares(study, names) if spread else dict.fromkeys(names, ())
     made = []
@@ -160,3 +163,67 @@ def watch(
         if all(each.status.is_final for each in now):
             return now
         time.sleep(LOOK_S)
+
+
+GRACE_S = 300.0
+STEP_S = 60.0  # a smaller step of the database's clock changes no decision
+
+
+@dataclass(kw_only=True, slots=True)
+class Scheduler:
+    """``url``: the fleet's store, which may be unavailable at times. ``give_up_s``: how long a machine may be away
+    before its assignments move to another one or fail."""
+
+    url: str
+    give_up_s: float
+    tell: Callable[[str], object]
+    fleet: FleetStore | None = None
+    said: str = ""
+    reachable_since: float | None = None
+    clock_ahead_s: float | None = None
+
+    def serve(self) -> None:
+        """Serve until this process is interrupted. Raises NotStoredError if the store is not a PostgreSQL database."""
+        while True:
+            self.look()
+            time.sleep(LOOK_S)
+
+    def look(self) -> None:
+        """Do once what is to be done now; nothing while the store is unavailable."""
+        try:
+            if self.fleet is None:
+                self.fleet = FleetStore(open_store(self.url, create=True))
+                self.tell(f"the scheduler is ready: store {self.fleet.store.path}")
+            fleet = self.fleet
+            self._look_at_clock(fleet)
+            while fleet.start_due(partial(started, fleet)):
+                pass
+            self._give_up(fleet)
+        except NotStoredError:
+            raise
+        except StoreError as error:
+            if error.what != self.said:
+                self.tell(str(error))
+            self.said = error.what
+            self.reachable_since = None
+        else:
+            self.said = ""
+
+    def _look_at_clock(self, fleet: FleetStore) -> None:
+        """Notice that the database's clock was set: all machines then seem to be away for as long."""
+        ahead_s, known_s = fleet.now().timestamp() - time.monotonic(), self.clock_ahead_s
+        self.clock_ahead_s = ahead_s
+        if known_s is not None and abs(ahead_s - known_s) > STEP_S:
+            way = "forward" if ahead_s > known_s else "back"
+            self.tell(f"the database's clock was set {way} by {format_duration(abs(ahead_s - known_s))}")
+            self.reachable_since = None
+
+    def _give_up(self, fleet: FleetStore) -> None:
+        """Give up assignments of lost machines, but first give all machines ``GRACE_S`` seconds to report after the
+        store became available or its clock was set. Those of machines that were removed are given up at once."""
+        now = time.monotonic()
+        if self.reachable_since is None:
+            self.reachable_since = now
+        is_patient = now - self.reachable_since <= GRACE_S
+        for line in fleet_sql.give_up(fleet, None if is_patient else self.give_up_s):
+            self.tell(line)

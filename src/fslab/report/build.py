@@ -81,7 +81,7 @@ def build(
         memory_bytes=_memory_bytes(campaign),
         guests=_guests(trials),
         on_host=not trials or any(trial.cell.stack.machine.type == "host" for trial in trials),
-        media=_media(campaign.cells),
+        media=tuple(dict.fromkeys(labels.medium_label(cell.stack.medium) for cell in campaign.cells)),
         scale=campaign.settings.scale,
         extended_from=campaign.settings.extended_from,
         in_slices=tuple(group.label for group in together if _in_slices(group)),
@@ -150,43 +150,32 @@ class _Means:
 
     def row(self, group: Group, metric: Metric) -> Row:
         """Return the row of one metric of one workload."""
-        summaries = [_summary(group, metric, stack, self.book) for stack in self.stacks]
         label_of = {stack.id: stack.label for stack in self.stacks}
         row = answers_of_row(group, metric, self.stopping, noise=self.noise, same=self.same)
         marks, baseline = row.marks(), row.same.get(self.baseline or "", self.baseline)
+        summaries = tuple(
+            _summary(group, metric, key, self.book, marks.get(row.same.get(key, key), Mark.NONE))
+            for key in label_of
+        )
         chosen = next((each for each in row.samples if each.stack == baseline), row.leader)
         leader = label_of[chosen.stack] if chosen else None
         answers = named(row.oriented(chosen.stack), label_of) if chosen else ()
         not_compared = [label_of[stack] for stack in row.not_compared(chosen.stack)] if chosen else []
-        missing = [
-            label_of[item.stack]
-            for item in summaries
-            if not item.values and not item.is_impossible and item.planned
-        ]
-        impossible = [label_of[item.stack] for item in summaries if item.is_impossible and not item.values]
+        without = [item for item in summaries if not item.values]
+        missing = [label_of[item.stack] for item in without if not item.is_impossible and item.planned]
+        impossible = [label_of[item.stack] for item in without if item.is_impossible]
+        unlike = {"missing": missing, "impossible": impossible, "not_compared": not_compared}
         return Row(
             workload=group.label,
             metric=metric.name,
             unit=metric.unit,
             better=metric.better,
             margin=self.stopping.smallest(tail=metric.is_tail),
-            summaries=tuple(
-                summary.model_copy(
-                    update={"mark": marks.get(row.same.get(summary.stack, summary.stack), Mark.NONE)}
-                )
-                for summary in summaries
-            ),
+            summaries=summaries,
             leader=leader,
             answers=answers,
             ranking=tuple(_with_labels(place, label_of) for place in row.ranking()),
-            words=row_words(
-                leader,
-                metric.better,
-                answers,
-                missing=missing,
-                impossible=impossible,
-                not_compared=not_compared,
-            ),
+            words=row_words(leader, metric.better, answers, **unlike),
         )
 
 
@@ -195,15 +184,17 @@ def _with_labels(place: Rank, label_of: Mapping[str, str]) -> Rank:
     return Rank(rank=place.rank, stacks=tuple(label_of[stack] for stack in place.stacks), ahead=ahead)
 
 
-def _summary(group: Group, metric: Metric, stack: StackColumn, book: NoteBook) -> Summary:
-    trials = group.trials.get(stack.id, [])
+def _summary(group: Group, metric: Metric, stack: str, book: NoteBook, mark: Mark) -> Summary:
+    """Return a field of a row. ``stack``: id."""
+    trials = group.trials.get(stack, [])
     odd = notable(trials)
     usable = [trial for trial in trials if is_usable(trial)] if odd else trials
     figures = [trial.metrics.get(metric.name) for trial in usable]
     values = [figure.value for figure in figures if figure is not None and figure.value is not None]
     interval = median_interval(values, coverage=MEDIAN_COVERAGE)
     return Summary(
-        stack=stack.id,
+        stack=stack,
+        mark=mark,
         values=tuple(values),
         median=median(values),
         interval=interval,
@@ -214,8 +205,8 @@ def _summary(group: Group, metric: Metric, stack: StackColumn, book: NoteBook) -
         n_invalid=sum(map(is_invalid, odd)),
         n_failed=sum(map(is_failed, odd)),
         n_impossible=sum(map(is_impossible, odd)),
-        planned=stack.id in group.trials,
-        notes=book.note(group.label, stack.id, trials, metric.name),
+        planned=stack in group.trials,
+        notes=book.note(group.label, stack, trials, metric.name),
     )
 
 
@@ -271,8 +262,3 @@ def _guests(trials: Sequence[TrialRecord]) -> tuple[GuestSummary, ...]:
             )
             found[guest.model_dump_json()] = guest
     return tuple(found.values())
-
-
-def _media(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Return each medium once, such as ``ram (size=1g)``."""
-    return tuple(dict.fromkeys(labels.medium_label(cell.stack.medium) for cell in cells))

@@ -164,11 +164,11 @@ def _mean(mean: RatioMean) -> str:
     size = f", blocks of {mean.block_size}" if mean.block_size else ""
     ratio = f"{mean.ratio:.3f}"
     span = (
-        f" ({mean.interval.low:.3f}–{mean.interval.high:.3f})"
+        f"{mean.interval.low:.3f}–{mean.interval.high:.3f}"
         if mean.interval
-        else " (too few trials for an interval)"
+        else "too few trials for an interval"
     )
-    return f"geometric mean of {mean.of} workloads on {mean.stack} ({better}{size}): {ratio}{span}"
+    return f"geometric mean of {mean.of} workloads on {mean.stack} ({better}{size}): {ratio} ({span})"
 
 
 def _remarks(lines: Sequence[ComparisonLine]) -> Iterator[str]:

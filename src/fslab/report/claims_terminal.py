@@ -45,11 +45,10 @@ def show_agreement(found: Agreement, names: tuple[str, str], console: Console) -
 
 def _parts(verdicts: Verdicts, width: int) -> Iterator[Text]:
     yield Text(f"{verdicts.study}: {verdicts.title}", style="bold")
-    near = {True: "near", False: "not near", None: "unknown"}
     about = [
         *filter(None, (verdicts.source, verdicts.conditions)),
         *(
-            f"{one.name}: {one.theirs} in the publication, {one.here} here ({near[one.near]})"
+            f"{one.name}: {one.theirs} in the publication, {one.here} here ({one.near_word})"
             for one in verdicts.nearness
         ),
         *(f"known limit: {line}" for line in verdicts.known_limits),

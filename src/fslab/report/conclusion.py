@@ -3,24 +3,34 @@
 Stacks have the study's own names. ``analysis.standings`` decides which stack is best in a metric; this module must not.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import expm1, log
+from statistics import median
 
 from fslab.analysis.standings import Standing, StandingCertainty, standing
-from fslab.answers.model import alike_margin, counted_words, needs_text
+from fslab.answers.model import INDEPENDENCE_LEAST, alike_margin, counted_words, needs_text, percent
 from fslab.cell import Frozen
 from fslab.claims.claim_words import summary
 from fslab.claims.model import EvaluatedClaim
-from fslab.report.crash_safety import unsafe_stacks, verdict
-from fslab.report.foremost_warnings import ConclusionWarning, important, of_campaign, weightiest
-from fslab.report.model import Report, Row
-from fslab.report.row_words import alike_margins
+from fslab.report.crash_safety import unsafe_leaders, unsafe_stacks, verdict
+from fslab.report.model import Note, Report, Row
+from fslab.report.row_words import alike_margins, of_differences
+from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, format_duration, listed, ratio_text
 
 MOST_WARNINGS = 5
 MANY = 3
 _DECIDED = frozenset({StandingCertainty.BEST, StandingCertainty.ALIKE})
 UNTIL_THEN = "Until then, keep your distribution's default"
+
+
+class ConclusionWarning(Frozen):
+    """A warning that affects the conclusion. ``hint``: what to do about it."""
+
+    what: str
+    hint: str | None = None
 
 
 class Conclusion(Frozen):
@@ -54,7 +64,7 @@ def conclude(report: Report, claims: Sequence[EvaluatedClaim] = ()) -> Conclusio
 
 
 def _standing(row: Row, report: Report) -> Standing:
-    label_of = {stack.id: stack.label for stack in report.stacks}
+    label_of = report.labels
     have = {label_of[item.stack] for item in row.summaries if item.values}
     same = {stack.label for stack in report.stacks if stack.same_as in have}
     measured = {
@@ -156,9 +166,8 @@ def _undecided(known: Sequence[Standing]) -> Iterator[str]:
     longest: dict[str, float | None] = {}
     for each in needing:  # the metrics of a workload come from the same trials
         before = longest.get(each.workload, 0.0)
-        longest[each.workload] = (
-            None if before is None or each.further_s is None else max(before, each.further_s)
-        )
+        unknown = before is None or each.further_s is None
+        longest[each.workload] = None if unknown else max(before or 0.0, each.further_s or 0.0)
     seconds = [each for each in longest.values() if each is not None]
     time = format_duration(sum(seconds)) if seconds and len(seconds) == len(longest) else ""
     if len(needing) == len(known):
@@ -180,3 +189,131 @@ def _mostly_open(known: Sequence[Standing]) -> bool:
 def _share(count: int, known: Sequence[Standing]) -> str:
     total = len(known)
     return f"all {total} metrics" if count == total else f"{count} of {total} metrics"
+
+
+# Order of the warnings. Invalid and failed trials come first, because they are not compared.
+_STATES = {"invalid": ("is invalid", "are invalid"), "failed": ("failed", "failed")}
+# The command of a failed step is long, and what it says comes last.
+_COMMAND = re.compile(r"^([^:]*: ).*?: (?=\S+ (?:exited|was ended by signal) \d)")
+_WEIGHTS = {"invalid": 0, "failed": 1, "warning": 2, "unknown": 3, "unsupported": 4}
+
+
+def of_campaign(report: Report) -> list[ConclusionWarning]:
+    return [
+        *_unsafe(report), *_same(report), *_planned(report), *_trust(report), *_uncorrected(report),
+        *_independence(report),
+    ]  # fmt: skip
+
+
+def _planned(report: Report) -> Iterator[ConclusionWarning]:
+    """Yield whether trials are missing, and whether a user who knew the results added some."""
+    counts = report.counts
+    if report.status is not CampaignStatus.FINISHED:
+        state, is_running = report.status.value.replace("_", " "), report.status is CampaignStatus.RUNNING
+        missing = f" of {counts.planned}" if counts.stored < counts.planned else ""
+        yield ConclusionWarning(
+            what=f"{state}: {counts.stored}{missing} trial{'s' * (counts.planned != 1)} stored",
+            hint=None if is_running else f"fslab run --resume {report.in_commands}",
+        )
+    if report.extended_from:
+        was = ", ".join(map(str, report.extended_from))
+        yield ConclusionWarning(
+            what=f"trials were added (planned: {was} each): 95 % CIs are valid only for a number fixed beforehand",
+            hint="--precision accounts for interim analyses",
+        )
+
+
+def _disturbances(report: Report) -> Sequence[Note]:
+    """Return the warnings that come from outside the trials, if one of them concerns half of the trials."""
+    found = [note for note in report.notes if note.by_others and note.severity == "warning"]
+    return found if any(2 * note.trials >= report.counts.stored for note in found) else ()
+
+
+def _trust(report: Report) -> Iterator[ConclusionWarning]:
+    """Yield one warning instead of those that most trials share: what this machine can show while it is disturbed."""
+    if not (found := _disturbances(report)):
+        return
+    trials, stored = max(note.trials for note in found), report.counts.stored
+    widths = [
+        log(item.interval.high / item.interval.low) / 2
+        for row in report.rows
+        for item in row.answers
+        if item.interval is not None and item.interval.low > 0
+    ]
+    seen = f": differences below about {percent(expm1(median(widths)))} are not seen" if widths else ""
+    why = listed([note.summary or note.kind.replace("_", " ") for note in found])
+    yield ConclusionWarning(
+        what=f"this machine was busy in {trials} of {stored} trials{seen} ({why})",
+        hint="measure in a quiet hour, or for longer",
+    )
+
+
+def _same(report: Report) -> Iterator[ConclusionWarning]:
+    """Yield a warning for each stack that is the same as an earlier one, and therefore not compared with it."""
+    for stack in report.stacks:
+        if stack.same_as is not None:
+            options = listed([f"'{option}'" for option in stack.changed])
+            why = (
+                f"the kernel dropped or changed {options}"
+                if options
+                else "their options have the same effect"
+            )
+            yield ConclusionWarning(
+                what=f"{stack.same_as} and {stack.label} are the same stack here ({why})",
+                hint="they are not compared with each other; their difference is noise",
+            )
+
+
+def _unsafe(report: Report) -> Iterator[ConclusionWarning]:
+    """Yield a warning for each stack with the best rate that broke promises. The conclusion requires this warning."""
+    for stack, leads, cuts, broken in unsafe_leaders(report):
+        promises = f"broke up to {broken:g} promise{'s' * (broken != 1)} after power cuts ({cuts})"
+        yield ConclusionWarning(
+            what=f"{stack} has the best median in {listed(leads)}, but {promises}",
+            hint="use it only for data that may be lost",
+        )
+
+
+def _independence(report: Report) -> Iterator[ConclusionWarning]:
+    sure = [item for row in report.rows for item in row.answers if item.holds]
+    if fragile := sum(item.fragile for item in sure):
+        what = f"{of_differences(fragile, len(sure), 'holds', 'hold')} only if trials are independent"
+        run = "a new campaign with" if report.counts.as_needed else f"fslab run --resume {report.in_commands}"
+        hint = f"run {INDEPENDENCE_LEAST} blocks to check: {run} --trials {INDEPENDENCE_LEAST}"
+        yield ConclusionWarning(what=what, hint=hint)
+
+
+def _uncorrected(report: Report) -> Iterator[ConclusionWarning]:
+    """Yield a warning with the number of differences from the best that Holm correction over the row rejects."""
+    differing = [item for row in report.rows for item in row.answers if item.differs]
+    if unsure := sum(not item.holds for item in differing):
+        what = f"{of_differences(unsure, len(differing), 'is', 'are')} not significant after Holm correction"
+        yield ConclusionWarning(what=what, hint="run more trials")
+
+
+def weightiest(report: Report) -> list[Note]:
+    """Return the notes that affect the results, the most severe first. Notes of mere information are omitted."""
+    trusted = not _disturbances(report)
+    found = [note for note in report.notes if note.severity in _WEIGHTS and (trusted or not note.by_others)]
+    return sorted(found, key=lambda note: (_WEIGHTS[note.severity], -note.trials))
+
+
+def important(note: Note, stored: int) -> ConclusionWarning:
+    """Return a note as a warning: ``too short (3 of 75 trials)``, or for failures ``3 of 75 trials failed: …``."""
+    kind = note.kind.replace(":", ", ").replace("_", " ")
+    text = note.summary or f"{kind}: {' '.join(note.message.split())}"
+    where = _where(note)
+    if note.severity in _STATES and note.trials:
+        place = f" ({where})" if where else ""
+        why = _COMMAND.sub(r"\1", text.removeprefix("failed, ").removeprefix("invalid: "))
+        what = f"{note.trials} of {stored} trials {_STATES[note.severity][note.trials > 1]}{place}: {why}"
+    else:
+        place = f", {where}" if where else ""
+        what = f"{text} ({note.trials} of {stored} trials{place})" if note.trials else text
+    return ConclusionWarning(what=what, hint=note.hint)
+
+
+def _where(note: Note) -> str:
+    stacks = list(dict.fromkeys(place.stack for place in note.places))
+    works = list(dict.fromkeys(place.workload for place in note.places))
+    return " on ".join(names[0] for names in (works, stacks) if len(names) == 1)

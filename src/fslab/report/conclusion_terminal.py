@@ -10,8 +10,7 @@ from rich.text import Text
 
 from fslab.analysis.standings import Standing, StandingCertainty
 from fslab.answers.model import difference_words, needs_text
-from fslab.report.conclusion import Conclusion
-from fslab.report.foremost_warnings import ConclusionWarning
+from fslab.report.conclusion import Conclusion, ConclusionWarning
 from fslab.report.model import Report
 from fslab.report.row_words import (
     alike_margins,
@@ -54,7 +53,6 @@ SIGN = {
     StandingCertainty.SINGLE: " ",
 }
 STYLE = {StandingCertainty.BEST: "bold green", StandingCertainty.ALIKE: "green"}
-
 _FIRM = "\N{NO-BREAK SPACE}"
 
 
@@ -223,19 +221,18 @@ def _label(one: Standing, among: Sequence[Standing]) -> str:
 
 def _legend(report: Report, standings: Sequence[Standing]) -> str:
     used = {each.certainty for each in standings}
-    told = []
-    if StandingCertainty.BEST in used:
-        told.append("★ better than all others")
-    if StandingCertainty.ALIKE in used:
-        alike = [each for each in standings if each.certainty is StandingCertainty.ALIKE]
-        told.append(f"≈ alike ({alike_margins(alike)})")
-    if StandingCertainty.OPEN in used:
-        told.append("? open")
-    if StandingCertainty.COUNTED in used:
-        told.append("· counts of events: no difference shown")
-    if any(each.next for each in standings):
-        told.append(f"× next clearly worse ({report.coverage * 100:g} % CI)")
-    return "; ".join([*told, *filter(None, [slices_words(report)])])
+    alike = [each for each in standings if each.certainty is StandingCertainty.ALIKE]
+    told = (
+        "★ better than all others" if StandingCertainty.BEST in used else "",
+        f"≈ alike ({alike_margins(alike)})" if alike else "",
+        "? open" if StandingCertainty.OPEN in used else "",
+        "· counts of events: no difference shown" if StandingCertainty.COUNTED in used else "",
+        f"× next clearly worse ({report.coverage * 100:g} % CI)"
+        if any(each.next for each in standings)
+        else "",
+        slices_words(report),
+    )
+    return "; ".join(filter(None, told))
 
 
 def _about(report: Report) -> str:

@@ -23,6 +23,7 @@ MIB = 1 << 20
 LARGE_BYTES = 1 << 30
 # Tolerance, as a share: documented values are rounded, or include overhead of the value.
 ABOUT = 0.05
+_STYLE = {Support.YES: "green", Support.NO: "red", Support.UNKNOWN: "yellow", Support.VALUE: ""}
 
 
 def documented() -> dict[str, Any]:
@@ -79,11 +80,16 @@ def parts(found: Sequence[Examination], width: int, *, details: bool) -> Iterato
     yield from _beside_the_documentation(found)
 
 
-def _table(found: Sequence[Examination]) -> Iterator[RenderableType]:
-    table = Table(box=None, pad_edge=False)
+def _columns(found: Sequence[Examination], **title: Any) -> Table:
+    table = Table(box=None, pad_edge=False, **title)
     table.add_column("", width=TITLE_WIDTH - 2, no_wrap=True)
     for each in found:
         table.add_column(Text(each.filesystem), max_width=COLUMN_WIDTH - 1, no_wrap=True)
+    return table
+
+
+def _table(found: Sequence[Examination]) -> Iterator[RenderableType]:
+    table = _columns(found)
     table.add_row(Text("kernel", style="dim"), *(Text(_kernel(each), style="dim") for each in found))
     group = None
     for feature in in_order():
@@ -105,18 +111,14 @@ def _cell(each: Examination, feature: Feature) -> Text:
     finding = each.findings.get(feature.name)
     if finding is None:
         return Text("–", style="dim")
-    style = {Support.YES: "green", Support.NO: "red", Support.UNKNOWN: "yellow", Support.VALUE: ""}[
-        finding.answer
-    ]
-    return Text(f"{word(finding)}{' *' if finding.switch else ''}", style=style)
+    return Text(f"{word(finding)}{' *' if finding.switch else ''}", style=_STYLE[finding.answer])
 
 
 def _notes(found: Sequence[Examination], *, details: bool) -> Iterator[RenderableType]:
     for each in found:
         if each.not_possible:
-            yield _line(
-                each.filesystem, f"not possible here: {each.not_possible.removeprefix('not possible: ')}"
-            )
+            why = f"not possible here: {each.not_possible.removeprefix('not possible: ')}"
+            yield Text.assemble((f"{each.filesystem} ", "bold"), why)
     titles = {feature.name: feature.title for feature in in_order()}
     said: dict[str, list[str]] = {}
     for each in found:
@@ -124,7 +126,7 @@ def _notes(found: Sequence[Examination], *, details: bool) -> Iterator[Renderabl
             if text := _note(finding, details=details):
                 said.setdefault(f"{titles[name]}: {text}", []).append(each.filesystem)
     for text, names in said.items():
-        yield _line(", ".join(names), text)
+        yield Text.assemble((f"{', '.join(names)} ", "bold"), text)
 
 
 def _note(finding: FeatureFinding, *, details: bool) -> str | None:
@@ -138,10 +140,6 @@ def _note(finding: FeatureFinding, *, details: bool) -> str | None:
     return None
 
 
-def _line(names: str, text: str) -> Text:
-    return Text.assemble((f"{names} ", "bold"), text)
-
-
 def _beside_the_documentation(found: Sequence[Examination]) -> Iterator[RenderableType]:
     data = documented()
     known = [each for each in found if each.filesystem in data["filesystems"]]
@@ -149,10 +147,7 @@ def _beside_the_documentation(found: Sequence[Examination]) -> Iterator[Renderab
     if not names:
         return
     titles = {feature.name: feature.title for feature in in_order()}
-    table = Table(box=None, pad_edge=False, title=data["title"], title_justify="left", title_style="bold")
-    table.add_column("", width=TITLE_WIDTH - 2, no_wrap=True)
-    for each in known:
-        table.add_column(Text(each.filesystem), max_width=COLUMN_WIDTH - 1, no_wrap=True)
+    table = _columns(known, title=data["title"], title_justify="left", title_style="bold")
     for name in names:
         said = (data["filesystems"][each.filesystem].get(name) for each in known)
         row = (_beside(each.findings.get(name), one) for each, one in zip(known, said, strict=True))

@@ -1,12 +1,14 @@
 """Shows the results of a study on several machines in a terminal. Computes nothing: ``Fleet`` has all values."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from fslab.analysis.fleet import FactSplit, Fleet, FleetRow, FleetVerdict
+from fslab.analysis.history import History
 from fslab.report.terminal_width import wrapped
 from fslab.stats import Interval
 from fslab.units import Direction, counted, listed, metric_text, ratio_text
@@ -47,9 +49,8 @@ def sentence(row: FleetRow) -> str:
         return f"{row.stack} ÷ {row.reference}{_left_out(row)}"
     (average,) = ratio_text(row.average)
     return (
-        f"{row.stack} {average} × {row.reference} ({_interval(row.interval)}) on average, "
-        f"{_interval(row.prediction)} predicted on another machine: {_verdict(row)}{_spread(row)}"
-        f"{_left_out(row)}"
+        f"{row.stack} {average} × {row.reference} ({_interval(row.interval)}) on average, {_interval(row.prediction)} "
+        f"predicted on another machine: {_verdict(row)}{_spread(row)}{_left_out(row)}"
     )
 
 
@@ -65,13 +66,11 @@ def _verdict(row: FleetRow) -> str:
     better = above is (row.better is Direction.HIGHER)
     directed = row.better is not Direction.NEITHER
     words = ("better" if better else "worse") if directed else ("more" if above else "less")
-    match row.verdict:
-        case FleetVerdict.EVERYWHERE:
-            return f"{words} there too"
-        case FleetVerdict.ON_AVERAGE:
-            return f"{words} on average; another machine may differ"
-        case _:
-            return "no difference shown on average"
+    told = {
+        FleetVerdict.EVERYWHERE: f"{words} there too",
+        FleetVerdict.ON_AVERAGE: f"{words} on average; another machine may differ",
+    }
+    return told.get(row.verdict, "no difference shown on average")
 
 
 def _spread(row: FleetRow) -> str:
@@ -104,12 +103,58 @@ def _interval(span: Interval) -> str:
 
 def _legend(found: Fleet) -> str:
     few = any(row.verdict is FleetVerdict.FEW_MACHINES for row in found.rows)
-    said: Sequence[str] = [
-        *([f"combining needs {found.needed} machines"] if few else []),
+    intervals = "" if few else ": confidence of the average, prediction for another machine like these"
+    said = (
+        f"combining needs {found.needed} machines" if few else "",
         "a ratio divides the figures: of a latency, below 1 is better",
-        "95 % intervals"
-        + ("" if few else ": confidence of the average, prediction for another machine like these"),
-        *([f"{counted(found.uncommon, 'cell')} that not all machines have"] if found.uncommon else []),
-        *([f"too few blocks on every machine: {'; '.join(found.partial)}"] if found.partial else []),
+        f"95 % intervals{intervals}",
+        f"{counted(found.uncommon, 'cell')} that not all machines have" if found.uncommon else "",
+        f"too few blocks on every machine: {'; '.join(found.partial)}" if found.partial else "",
+    )
+    return " · ".join(filter(None, said))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownChange:
+    """A change of level on a machine.
+
+    ``figure``: the metric that changed. ``words``: by how much. ``facts``: facts that changed at the same time.
+    """
+
+    machine: str
+    figure: str
+    before: str
+    since: str
+    words: str
+    facts: str
+
+
+def fleet_changes(histories: Sequence[History]) -> list[ShownChange]:
+    """Return the changes of all machines, newest first."""
+    found = [
+        ShownChange(
+            machine=history.machine or "this machine",
+            figure=f"{series.workload} on {series.stack}, {metric_text(series.metric)}",
+            before=change.before,
+            since=change.since,
+            words=change.words,
+            facts=", ".join(map(str, change.facts)),
+        )
+        for history in histories
+        for series in history.series
+        for change in series.changes
     ]
-    return " · ".join(said)
+    return sorted(found, key=lambda each: (each.since, each.machine, each.figure), reverse=True)
+
+
+def changes_summary(histories: Sequence[History]) -> str:
+    """Return a summary such as ``12 changes of level on 3 of 4 machines``.
+
+    If machines have too few campaigns to detect a change, it also gives their number and the number that is needed.
+    """
+    found = fleet_changes(histories)
+    with_some = len({each.machine for each in found})
+    few = sum(len(each.campaigns) < each.enough for each in histories)
+    enough = max((each.enough for each in histories), default=0)
+    said = f"{counted(len(found), 'change')} of level on {with_some} of {counted(len(histories), 'machine')}"
+    return f"{said}; {few} of them have fewer than {enough} campaigns, too few to detect one" if few else said

@@ -54,10 +54,8 @@ def _series(series: HistorySeries, enough: int, *, listed: bool, width: int) -> 
     for change in series.changes:
         yield wrapped(f"  {_change(change)}", width)
     if not series.changes:
-        few = len(medians) < enough
-        words = (
-            f"too few to detect a change of level ({enough} needed)" if few else "no change of level detected"
-        )
+        few = f"too few to detect a change of level ({enough} needed)"
+        words = few if len(medians) < enough else "no change of level detected"
         yield wrapped(f"  {counted(len(medians), 'campaign')}: {words}", width, style="dim")
 
 
@@ -67,10 +65,8 @@ def _points(series: HistorySeries) -> Table:
     for number in range(4):
         table.add_column(justify="right" if number in {1, 2} else "left", no_wrap=True)
     for point in series.points:
-        mark = "←" if point.campaign in since else ""
-        table.add_row(
-            f"  {point.campaign}", format_value(point.median, series.unit), _interval(point, series), mark
-        )
+        mark, median = "←" if point.campaign in since else "", format_value(point.median, series.unit)
+        table.add_row(f"  {point.campaign}", median, _interval(point, series), mark)
     return table
 
 
@@ -84,10 +80,8 @@ def _interval(point: HistoryPoint, series: HistorySeries) -> str:
 
 def _change(change: LevelChange) -> str:
     changed = ", ".join(map(str, change.facts))
-    with_it = (
-        f"; changed at the same time: {changed}" if changed else "; no known fact of the machine changed"
-    )
-    return f"since {change.since}: {change.words}{with_it}"
+    with_it = f"changed at the same time: {changed}" if changed else "no known fact of the machine changed"
+    return f"since {change.since}: {change.words}; {with_it}"
 
 
 def _legend(found: History) -> str:

@@ -11,6 +11,8 @@ from fslab.cell import Frozen
 from fslab.stats import Interval
 from fslab.store.campaign import CampaignStatus
 
+SIGN = {Mark.BEST: "★", Mark.MAYBE_BEST: "☆", Mark.NONE: " "}
+
 
 class StackColumn(Frozen):
     """One column. ``lines``: its label: the file system, then only the options in which stacks differ.
@@ -59,6 +61,21 @@ class Summary(Frozen):
     planned: bool = True
     mark: Mark = Mark.NONE
     notes: tuple[int, ...] = ()
+
+    @property
+    def sign(self) -> str:
+        return SIGN[self.mark]
+
+    @property
+    def absence(self) -> str:
+        """Why there is no value."""
+        if self.is_impossible:
+            return "not possible here"
+        if self.n_failed:
+            return "failed"
+        if self.n_invalid:
+            return "invalid"
+        return "unknown" if self.n_unknown else "no trial"
 
     @property
     def is_impossible(self) -> bool:
@@ -170,3 +187,8 @@ class Report(Frozen):
     stacks: tuple[StackColumn, ...]
     rows: tuple[Row, ...]
     notes: tuple[Note, ...]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of the stacks, by their ids."""
+        return {stack.id: stack.label for stack in self.stacks}

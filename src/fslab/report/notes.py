@@ -93,10 +93,9 @@ def _reasons(trial: TrialRecord, stack: str, metric: str) -> Iterator[tuple[Key,
 
 
 def _reason_of(warning: ValidityWarning) -> tuple[Key, Note]:
-    severity = warning.severity.value
-    return (severity, warning.kind, str(warning.data.get("options", ""))), _note(
-        severity, warning.kind, warning.message, warning.hint
-    )
+    severity, kind = warning.severity.value, warning.kind
+    key = (severity, kind, str(warning.data.get("options", "")))
+    return key, _note(severity, kind, warning.message, warning.hint)
 
 
 def _note(severity: str, kind: str, message: str, hint: str | None = None) -> Note:

@@ -9,9 +9,8 @@ from itertools import pairwise
 
 from fslab.answers.model import percent
 from fslab.report.model import Report, Row, Summary
-from fslab.report.row_words import kernels_words, slices_words
-from fslab.report.table_fields import SIGN, absence
-from fslab.units import Direction, counted, format_value, in_one_scale, metric_text
+from fslab.report.row_words import kernels_words, slices_words, spread_of_counts
+from fslab.units import Direction, format_value, in_one_scale, metric_text
 
 _TEX: dict[str, str | int | None] = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -62,16 +61,13 @@ def markdown(report: Report) -> str:
         _md_row(map(escaped, header)),
         _md_row(["---", *["---:"] * (len(header) - 1)]),
     ]
-    lines += [_md_row(map(escaped, [_name(row), *_values(row)])) for row in report.rows]
+    for row in report.rows:
+        values = (_value(row, summary) for summary in row.summaries)
+        lines.append(_md_row(map(escaped, [_name(row), *values])))
     lines += ["", escaped(_legend(report, "half their range", "numbers in brackets")), ""]
     lines += [f"- {escaped(f'{_name(row)}: {row.words}')}" for row in report.rows]
-    lines += [
-        "",
-        *(
-            f"{note.number}. {escaped(f'{note.kind} ({note.severity}): {note.message}')}"
-            for note in report.notes
-        ),
-    ]
+    notes = ((note.number, f"{note.kind} ({note.severity}): {note.message}") for note in report.notes)
+    lines += ["", *(f"{number}. {escaped(text)}" for number, text in notes)]
     return "\n".join([*lines, "", escaped(_origin(report))]) + "\n"
 
 
@@ -90,13 +86,10 @@ def latex(report: Report) -> str:
         for grid in [min(_grids(report, rows, planned), key=lambda grid: len(grid.pages()))]
         for page in grid.pages()
     ]
-    made = [
-        line
-        for number, (grid, rows, columns) in enumerate(pages, start=1)
-        for line in _tex_table(
-            report, grid, rows, columns, part=f" ({number} of {len(pages)})" if len(pages) > 1 else ""
-        )
-    ]
+    made: list[str] = []
+    for number, (grid, rows, columns) in enumerate(pages, start=1):
+        part = f" ({number} of {len(pages)})" if len(pages) > 1 else ""
+        made += _tex_table(report, grid, rows, columns, part=part)
     return "\n".join([f"% {_origin(report)}", *made, *_tex_notes(report)]) + "\n"
 
 
@@ -116,17 +109,18 @@ def _grids(report: Report, rows: Sequence[Row], planned: Sequence[int]) -> Itera
     labels = [report.stacks[number].label for number in planned]
     by_stack = [[row[number] for row in fields] for number in range(len(planned))]
     for width in TEX_NAMES:
-        yield _Grid(names=_lines(metrics, width), heads=_lines(labels, TEX_HEAD), fields=fields)
-        yield _Grid(names=_lines(labels, width), heads=_lines(metrics, TEX_HEAD), fields=by_stack)
+        for names, heads, body in ((metrics, labels, fields), (labels, metrics, by_stack)):
+            named = [_broken(name, width) for name in names]
+            yield _Grid(names=named, heads=[_broken(head, TEX_HEAD) for head in heads], fields=body)
 
 
 def _tex_field(summary: Summary, numbers: Iterator[str]) -> tuple[str, str]:
     """Return the text of a field and the marks of its notes. Takes the next of the row's numbers if it has one."""
     marks = ",".join(map(_mark, summary.notes))
     if summary.median is None:
-        return absence(summary), marks
+        return summary.absence, marks
     spread = "" if summary.spread is None else f" ± {percent(summary.spread).removesuffix(' %')}"
-    return f"{SIGN[summary.mark]} {next(numbers)}{spread}".lstrip(), marks
+    return f"{summary.sign} {next(numbers)}{spread}".lstrip(), marks
 
 
 def _mark(note: int) -> str:
@@ -140,12 +134,8 @@ def _width(field: tuple[str, str]) -> int:
     return len(text) + -(-2 * len(marks) // 3)
 
 
-def _lines(names: Sequence[str], width: int) -> list[list[str]]:
-    """Return names in lines of at most this width, broken after spaces and punctuation where possible."""
-    return [_broken(name, width) for name in names]
-
-
 def _broken(name: str, width: int) -> list[str]:
+    """Return a name in lines of at most this width, broken after spaces and punctuation where possible."""
     lines = [""]
     for word in _MAY_BREAK.split(name):
         for piece in [word[at : at + width] for at in range(0, len(word), width)]:
@@ -213,21 +203,16 @@ def _name(row: Row, unit: str = "") -> str:
     return f"{row.workload}, {metric_text(row.metric)}{unit}{arrow}"
 
 
-def _values(row: Row) -> list[str]:
-    return [_value(row, summary) for summary in row.summaries]
-
-
 def _value(row: Row, summary: Summary) -> str:
     if summary.median is None:
-        return absence(summary) if summary.planned else "–"
+        return summary.absence if summary.planned else "–"
     spread = "" if summary.spread is None else f" ± {percent(summary.spread)}"
     notes = f" ({', '.join(map(str, summary.notes))})" if summary.notes else ""
-    return f"{SIGN[summary.mark]} {format_value(summary.median, row.unit)}{spread}{notes}".lstrip()
+    return f"{summary.sign} {format_value(summary.median, row.unit)}{spread}{notes}".lstrip()
 
 
 def _legend(report: Report, spread: str, notes: str) -> str:
-    counts = sorted({len(s.values) for row in report.rows for s in row.summaries if s.values}) or [0]
-    trials = counted(counts[0], "trial") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} trials"
+    trials = spread_of_counts(len(s.values) for row in report.rows for s in row.summaries if s.values)
     told = (
         f"Median of {trials} ± {spread}; ★ better than all others at {report.coverage * 100:g} %, "
         f"☆ may equal the best; ↓ lower is better; {notes}: notes"

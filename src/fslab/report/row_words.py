@@ -3,7 +3,7 @@
 Stacks are never reported as alike, or as not decided, without an interval.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import log
 
 from fslab.analysis.standings import Standing, StandingCertainty, counted_sides
@@ -23,10 +23,9 @@ from fslab.answers.model import (
     within_words,
 )
 from fslab.report.model import Counts, Report
-from fslab.units import Direction, Unit, counted, format_value, listed, metric_text, ratio_text
+from fslab.units import Direction, Unit, counted, format_size, format_value, listed, metric_text, ratio_text
 
 MANY = 4
-
 FAR = log(1.1)  # logarithm of a ratio; a larger deviation is visible when a reader divides the medians
 
 
@@ -78,6 +77,19 @@ def trials_words(counts: Counts) -> str:
     )
     told = [f"{counts.usable} usable", *(f"{number} {word}" for number, word in flawed if number)]
     return f"{counted(counts.stored, 'trial')}: {', '.join(told)}"
+
+
+def spread_of_counts(counts: Iterable[int]) -> str:
+    """Return ``5 trials``, or ``3 to 5 trials`` for several numbers."""
+    known = sorted(set(counts)) or [0]
+    return counted(known[0], "trial") if len(known) == 1 else f"{known[0]} to {known[-1]} trials"
+
+
+def machine_words(report: Report) -> tuple[str, str]:
+    """Return the CPU and the memory of the host: ``4 × Xeon``, ``8 GiB memory``."""
+    cpus = f"{report.cpus} × " if report.cpus else ""
+    memory = f"{format_size(report.memory_bytes)} memory" if report.memory_bytes else "memory unknown"
+    return f"{cpus}{report.cpu or 'CPU unknown'}", memory
 
 
 def kernels_words(report: Report) -> str:
@@ -134,10 +146,8 @@ def _not_shown(leader: str, items: Sequence[Answer], *, alike: bool) -> list[str
         word = f"not decided, {needs_most(items)}"
     if len(items) > MANY:
         spans = [item.interval for item in items if item.interval]
-        low, high = (
-            min((each.low for each in spans), default=1.0),
-            max((each.high for each in spans), default=1.0),
-        )
+        low = min((each.low for each in spans), default=1.0)
+        high = max((each.high for each in spans), default=1.0)
         within = f" (within {'–'.join(ratio_text(low, high))} ×)" if spans else ""
         return [f"{word}: {leader} and {len(items)} others{within}"]
     each = (f"{item.other(leader)} ({within_words(item)})" for item in items)
@@ -158,9 +168,8 @@ def needs_most(items: Sequence[Answer]) -> str:
     if any(item.further is None for item in items):
         return needs_text(None)
     seconds = [item.further_s for item in items if item.further_s is not None]
-    return needs_text(
-        max(item.further or 0 for item in items), max(seconds) if len(seconds) == len(items) else None
-    )
+    longest_s = max(seconds) if len(seconds) == len(items) else None
+    return needs_text(max(item.further or 0 for item in items), longest_s)
 
 
 def _too_few(leader: str, few: Sequence[Answer]) -> list[str]:
@@ -170,7 +179,7 @@ def _too_few(leader: str, few: Sequence[Answer]) -> list[str]:
     others = listed([item.other(leader) for item in few])
     fewest = min(min(item.n) for item in few)
     needed = max(item.needed for item in few)
-    blocks = f"{fewest} complete block{'s' * (fewest != 1)}; {needed} needed"
+    blocks = f"{counted(fewest, 'complete block')}; {needed} needed"
     return [f"too few trials to compare {leader} with {others} ({blocks})"]
 
 
@@ -180,9 +189,7 @@ def _together(leader: str, answers: Sequence[Answer]) -> list[str]:
     unsure = [item for item in seen if not item.holds]
     if not unsure:
         return []
-    which = ""
-    if len(unsure) < len(seen):
-        which = f" ({listed([item.other(leader) for item in unsure])})"
+    which = f" ({listed([item.other(leader) for item in unsure])})" if len(unsure) < len(seen) else ""
     return [f"not significant after Holm correction{which}: run more trials"]
 
 

@@ -1,16 +1,11 @@
-"""Fits a report into a terminal: shortens sentences by clauses and words, makes tables that are not too wide. Pure."""
+"""Fits texts into a terminal: wraps them, and shortens sentences by clauses and words. Pure."""
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from rich import box
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from fslab.report import table_fields
-from fslab.report.model import Report, Row, StackColumn
 from fslab.units import counted
 
 INDENT = 2
@@ -20,8 +15,6 @@ _CLAUSE = re.compile(
     r"(?:, or|, so that|[;:])(?= )"
 )  # not a comma: what follows "; without it," is not a statement
 STATEMENT = 4  # words; fewer before a colon, such as "unsupported: fill", only say what the rest is about
-
-UNLIMITED = 10_000
 
 
 def lines_of(text: str, width: int, hang: int | None = None) -> list[str]:
@@ -86,78 +79,3 @@ def _shorter(text: str) -> list[str]:
     found = ((text[: match.start()], match[0]) for match in _CLAUSE.finditer(text))
     before = [each for each, end in found if end != ":" or len(each.split()) >= STATEMENT]
     return [text, *(each for each in reversed(before) if each.count("(") <= each.count(")"))]
-
-
-def tall_tables(report: Report, console: Console) -> Iterator[tuple[list[Row], list[RenderableType]]]:
-    """Yield the rows of each workload with one table of all rows or, if that is too wide, a table per row."""
-    for workload in dict.fromkeys(row.workload for row in report.rows):
-        rows = [row for row in report.rows if row.workload == workload]
-        together = _beside(report.stacks, rows)
-        if width_of(together, console) <= console.width:
-            yield rows, [together]
-        else:
-            yield rows, [_alone(report.stacks, row, console) for row in rows]
-
-
-def width_of(table: Table, console: Console) -> int:
-    """Return the width that a table needs so that nothing folds, in columns."""
-    return console.measure(table, options=console.options.update(width=UNLIMITED)).maximum
-
-
-def _beside(stacks: Sequence[StackColumn], rows: Sequence[Row]) -> Table:
-    """Return one table with a column for each metric."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column(Text(rows[0].workload, style="bold"), overflow="fold")
-    for row in rows:
-        widest = max(table_fields.one_line(row, summary).cell_len for summary in row.summaries)
-        title = textwrap.wrap(table_fields.metric_label(row), max(widest, 12), break_long_words=False)
-        table.add_column(Text("\n".join(title)), no_wrap=True)
-    for index, label in _by_filesystem(stacks, rows):
-        fields = () if index is None else (table_fields.one_line(row, row.summaries[index]) for row in rows)
-        table.add_row(Text(label), *fields)
-    return table
-
-
-def _alone(stacks: Sequence[StackColumn], row: Row, console: Console) -> Group:
-    """Return a heading and the table of one metric. Value, spread and note numbers have their own columns.
-
-    Labels that are too long wrap, so that their other lines are indented further than a label.
-    """
-    named = _by_filesystem(stacks, [row])
-    labels = [label for _, label in named]
-    excess = width_of(_fields(row, named), console) - console.width
-    room = max(map(len, labels), default=0) - max(excess, 0)
-    return Group(
-        Text(f"{row.workload}, {table_fields.metric_label(row)}", style="bold"),
-        _fields(
-            row,
-            [(index, "\n".join(lines_of(label, max(room, NARROWEST)) or [""])) for index, label in named],
-        ),
-    )
-
-
-def _fields(row: Row, named: Sequence[tuple[int | None, str]]) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(overflow="fold")
-    for _ in ("value", "spread"):
-        table.add_column(justify="right", no_wrap=True)
-    table.add_column(overflow="fold")
-    for index, label in named:
-        table.add_row(
-            Text(label), *(() if index is None else table_fields.three_fields(row, row.summaries[index]))
-        )
-    return table
-
-
-def _by_filesystem(stacks: Sequence[StackColumn], rows: Sequence[Row]) -> list[tuple[int | None, str]]:
-    """Return the index of a stack and its text, per line. Variants follow a heading, whose index is None."""
-    here = [index for index in range(len(stacks)) if any(row.summaries[index].planned for row in rows)]
-    named: list[tuple[int | None, str]] = []
-    for first in dict.fromkeys(stacks[index].lines[0] for index in here):
-        own = [index for index in here if stacks[index].lines[0] == first]
-        if len(own) == 1:
-            named.append((own[0], stacks[own[0]].label))
-            continue
-        named.append((None, first))
-        named.extend((index, f"  {' '.join(stacks[index].lines[1:])}") for index in own)
-    return named

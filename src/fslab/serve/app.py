@@ -2,13 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from threading import BoundedSemaphore
 from typing import Any
 
+import uvicorn
 from anyio import CapacityLimiter, sleep
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
@@ -16,6 +18,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from fslab.api import comparisons, pages
 from fslab.api.study_campaigns import list_campaigns
@@ -29,9 +32,11 @@ from fslab.errors import (
     UsageError,
 )
 from fslab.names import shown
-from fslab.report.fleet_changes import changes, summary
+from fslab.report.fleet_terminal import changes_summary as summary
+from fslab.report.fleet_terminal import fleet_changes as changes
 from fslab.report.page import render
-from fslab.serve.bounds import Bounded
+from fslab.serve import bounds
+from fslab.serve.bounds import Bounded, WithHeaders
 from fslab.serve.guard import Access, Guard
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.fleet import FleetStore
@@ -39,17 +44,11 @@ from fslab.store.store import Store
 from fslab.units import counted
 
 KEPT = 8  # pages that are cached while their campaigns do not change
-
 MOST_MADE = 3  # pages that are made at once; each may take a quarter of the memory for output of tools
-
 MOST_OPEN = 8  # stores: of one that others can write to, each is a copy
-
 MOST_COMPARED = 6
-
 RETRY_S = 5
-
 EVERY_S = 1.0
-
 RUNS = 20
 
 
@@ -120,10 +119,8 @@ class Pages:
         """Return a page that compares the selected campaigns, oldest first. UsageError for too few or too many."""
         names = tuple(dict.fromkeys(request.query_params.getlist("campaign")))
         if not 2 <= len(names) <= MOST_COMPARED:
-            raise UsageError(
-                f"cannot compare {counted(len(names), 'campaign')}",
-                hint=f"select 2 to {MOST_COMPARED} and compare them again",
-            )
+            hint = f"select 2 to {MOST_COMPARED} and compare them again"
+            raise UsageError(f"cannot compare {counted(len(names), 'campaign')}", hint=hint)
         return HTMLResponse(await self._page(names))
 
     def events(self, request: Request) -> Response:
@@ -152,9 +149,8 @@ class Pages:
     ) -> tuple[tuple[Any, ...], list[Campaign], list[CampaignProgress]]:
         """Return the key of a page in ``made``, its campaigns and their progress."""
         with self._store() as store:
-            campaigns = sorted(
-                (as_it_is(store.campaign(name), store) for name in names), key=lambda each: each.created
-            )
+            found = (as_it_is(store.campaign(name), store) for name in names)
+            campaigns = sorted(found, key=lambda each: each.created)
             states = [state_of(each, store) for each in campaigns]
             traced = [store.count_traced(each.id) for each in campaigns]
             return (*map(_shown, campaigns), *states, *traced), campaigns, states
@@ -163,18 +159,18 @@ class Pages:
         self, key: tuple[Any, ...], campaigns: list[Campaign], states: list[CampaignProgress]
     ) -> str:
         alone = len(campaigns) == 1 and states[0].running
-        live = render.LivePage(
-            events=f"/campaign/{campaigns[0].id}/events" if alone else None, known=states[0].text
-        )
-        page = await run_sync(self._html, campaigns, live, limiter=self.at_once)
+        events = f"/campaign/{campaigns[0].id}/events" if alone else None
+        live = render.LivePage(events=events, known=states[0].text)
+
+        def made() -> str:
+            with self._store() as store:
+                return pages.html_of(pages.page_of(campaigns, store), live)
+
+        page = await run_sync(made, limiter=self.at_once)
         while len(self.made) >= KEPT:
             self.made.pop(next(iter(self.made)))
         self.made[key] = page
         return page
-
-    def _html(self, campaigns: list[Campaign], live: render.LivePage) -> str:
-        with self._store() as store:
-            return pages.html_of(pages.page_of(campaigns, store), live)
 
 
 def _shown(campaign: Campaign) -> str:
@@ -263,6 +259,39 @@ def fleet_page(fleet: FleetStore) -> str:
     late = sum(each.message is not None for each in schedules)
     summary = f"Machines online: {online} of {len(machines)}; running a study: {busy}."
     if late:
-        summary += f" {late} schedule{'s' * (late != 1)} could not be started."
+        summary += f" {counted(late, 'schedule')} could not be started."
     runs = [list(own) for _, own in groupby(parts, key=lambda each: each.run)]
     return render.fleet(summary, machines, schedules, runs)
+
+
+BACKLOG = 2048
+
+
+def run(
+    url: str | None, *, host: str, port: int, names: Sequence[str], announce: Callable[[str], object]
+) -> None:
+    """Serve until a signal. OSError if it cannot listen on the address, UnicodeError if ``host`` is not a host name."""
+    host.encode("idna")  # checked here, because bind() would raise TypeError
+    access = Access.of(host, names)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Disconnects a client that does not read the response (tcp(7)). Accepted sockets inherit this option.
+        not_read_ms = int(bounds.NOT_READ_LIMIT_S * 1000)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, not_read_ms)
+        listening.bind((host, port))
+        listening.listen(BACKLOG)  # from here on, the kernel accepts connections, even before uvicorn runs
+        shown = f"[{host}]" if family is socket.AF_INET6 else host
+        query = f"?token={access.token}" if access.token else ""
+        announce(f"http://{shown}:{listening.getsockname()[1]}/{query}")
+        server(application(url, access)).run(sockets=[listening])
+
+
+def server(app: ASGIApp) -> uvicorn.Server:
+    """Return a uvicorn server for an application, with the limits of ``bounds``."""
+    bounds.make_room()
+    config = uvicorn.Config(
+        WithHeaders(app), log_level="error", server_header=False, timeout_graceful_shutdown=1, lifespan="off",
+        backlog=BACKLOG, http=bounds.Connection, timeout_keep_alive=bounds.KEEP_ALIVE_S, ws="none",
+    )  # fmt: skip
+    return uvicorn.Server(config)

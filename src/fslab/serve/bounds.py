@@ -1,16 +1,17 @@
 """Limits of the server: concurrent requests, listeners and connections, and the time for a request to arrive.
 
+Also adds headers to every response, also of refusals and errors: no page is stored, framed, or read by another site.
+
 Too many requests or connections get a 503 response at once; they are not queued. A late request is disconnected.
 """
 
 import asyncio
 import resource
 
+from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
-
-from fslab.serve.headers import HEADERS
 
 MOST_REQUESTS = 64
 MOST_LISTENERS = 32  # of these: pages that wait for events, each as long as it is open
@@ -19,6 +20,14 @@ KEEP_ALIVE_S = 2
 NOT_READ_LIMIT_S = 30.0
 DESCRIPTORS = 4096
 OWN_DESCRIPTORS = 512  # file descriptors that are reserved for stores and files
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
 
 _BUSY = "too many requests at once; try again in a second\n"
 _LINES = (
@@ -110,3 +119,20 @@ def most_connections() -> int:
     if soft == resource.RLIM_INFINITY:
         return DESCRIPTORS
     return max(soft - OWN_DESCRIPTORS, soft // 2)
+
+
+class WithHeaders:
+    """Adds ``HEADERS`` to the responses of an application."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, and add the headers to the start of its response."""
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        await self.app(scope, receive, sent)

@@ -77,11 +77,8 @@ def _opened(path: Path) -> int:
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise StoreError(
-            f"cannot be opened: {error.strerror}",
-            where=str(path),
-            hint="fslab makes this file: permit it there, and remove another of its name",
-        ) from error
+        hint = "fslab makes this file: permit it there, and remove another of its name"
+        raise StoreError(f"cannot be opened: {error.strerror}", where=str(path), hint=hint) from error
 
 
 def is_held(database: str, campaign: str) -> bool:

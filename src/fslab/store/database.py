@@ -14,20 +14,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select, table, text
-from sqlalchemy.exc import (
-    ArgumentError,
-    NoSuchModuleError,
-)
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.sql import column
 
 from fslab.errors import NotStoredError, StoreError, StoreLostError, UnsafeError
 from fslab.store import database_errors, readonly
-from fslab.store.creation import create as create_tables
-from fslab.store.creation import sqlite_triggers
 from fslab.store.database_errors import translated
 from fslab.store.rows import from_json
-from fslab.store.schema import SCHEMA, VERSION_TABLE, metadata
+from fslab.store.schema import SCHEMA, VERSION_TABLE, create_tables, metadata, sqlite_triggers
 from fslab.system import files, paths
 
 BUSY_TIMEOUT_S = 30.0
@@ -104,14 +99,12 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
             url, pool_pre_ping=True, json_deserializer=from_json, hide_parameters=True, **_options(url, reading)
         )  # fmt: skip
     except NoSuchModuleError as error:
-        raise StoreError(
-            f"no such kind of database: {url.drivername}", where=place, hint=_URL_HINT
-        ) from error
+        what = f"no such kind of database: {url.drivername}"
+        raise StoreError(what, where=place, hint=_URL_HINT) from error
     except ModuleNotFoundError as error:
         hint = "pip install '.[postgresql]'" if url.drivername == "postgresql+psycopg" else _URL_HINT
-        raise StoreError(
-            f"the database driver '{error.name}' is not installed", where=place, hint=hint
-        ) from error
+        what = f"the database driver '{error.name}' is not installed"
+        raise StoreError(what, where=place, hint=hint) from error
     _configure(engine, reading)
     try:
         with translated(place):
@@ -156,11 +149,8 @@ def _check_there(url: URL) -> None:
     if not there:
         hint = "fslab run creates it; to use another one: --store"
         if url == store_url(None):
-            other = (
-                "'sudo fslab run' are in root's store"
-                if os.geteuid()
-                else "other users are in their own stores"
-            )
+            root = not os.geteuid()
+            other = "other users are in their own stores" if root else "'sudo fslab run' are in root's store"
             hint = f"fslab run creates it; results of {other}: use sudo for both or neither, or --store FILE for both"
         raise NotStoredError("the store does not exist", where=place_of(url), hint=hint)
 
@@ -234,9 +224,8 @@ class _File:
 
 def _begin_statement(connection: Connection, *_: object) -> None:
     writes = connection.get_execution_options().get(WRITING)
-    connection.info[_Statement].ends = (
-        None if writes else time.monotonic() + database_errors.STATEMENT_LIMIT_S
-    )
+    ends = time.monotonic() + database_errors.STATEMENT_LIMIT_S
+    connection.info[_Statement].ends = None if writes else ends
 
 
 def _configure_sqlite(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
@@ -257,12 +246,11 @@ def _configure_postgresql(connection: Any, _record: object) -> None:
 
     instants.register(connection)
     with connection.cursor() as cursor:
+        limits_s = (BUSY_TIMEOUT_S, database_errors.STATEMENT_LIMIT_S)
         cursor.execute(
             "SELECT set_config('DateStyle', 'ISO', false), set_config('extra_float_digits', '1', false), "
             "set_config('lock_timeout', %s, false), set_config('statement_timeout', %s, false)",
-            tuple(
-                f"{limit_s * 1000:.0f}ms" for limit_s in (BUSY_TIMEOUT_S, database_errors.STATEMENT_LIMIT_S)
-            ),
+            tuple(f"{limit_s * 1000:.0f}ms" for limit_s in limits_s),
         )
         cursor.execute(
             "SELECT set_config('synchronous_commit', 'on', false) "
@@ -281,11 +269,8 @@ def _check_encoding(engine: Engine, place: str) -> None:
     with engine.connect() as connection:
         found = connection.execute(text("SHOW server_encoding")).scalar()
     if found not in _TAKE_ALL:
-        raise StoreError(
-            f"the encoding of the database is {found}: UTF8 is required",
-            where=place,
-            hint="create one: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0",
-        )
+        hint = "create one: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+        raise StoreError(f"the encoding of the database is {found}: UTF8 is required", where=place, hint=hint)
 
 
 def _configure_reading(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
@@ -344,11 +329,9 @@ def _is_new(connection: Connection, place: str) -> bool:
         _check_tables(connection, place)
     found = connection.execute(select(table(VERSION_TABLE, column("version_num")))).scalar()
     if found != SCHEMA:
-        raise StoreError(
-            f"the store has schema {found}, and this fslab reads only schema {SCHEMA}",
-            where=place,
-            hint="use the fslab that wrote it, or give another store with --store",
-        )
+        what = f"the store has schema {found}, and this fslab reads only schema {SCHEMA}"
+        hint = "use the fslab that wrote it, or give another store with --store"
+        raise StoreError(what, where=place, hint=hint)
     return False
 
 
@@ -369,6 +352,5 @@ def _check_tables(connection: Connection, place: str) -> None:
     foreign = [f"table '{name}'" for name in computed if name.lower() in own]
     foreign += [f"trigger '{name}'" for name, on, sql in triggers if on.lower() in own and sql not in made]
     if foreign:
-        raise StoreError(
-            f"{foreign[0]} is not one that fslab made", where=place, hint="give another store with --store"
-        )
+        what = f"{foreign[0]} is not one that fslab made"
+        raise StoreError(what, where=place, hint="give another store with --store")

@@ -21,10 +21,9 @@ from fslab import names, safe_output, untrusted_text
 from fslab.cell import Cell, TrialKey
 from fslab.errors import StoreError, UsageError
 from fslab.stopping_settings import StoppingRule
-from fslab.store import rows
-from fslab.store.export_format import Format
+from fslab.store import Format, rows
 from fslab.system import memory
-from fslab.trial_record import RECORD_VERSION, Provenance, Status, TrialRecord, ValidityWarning, Value
+from fslab.trial_record import RECORD_VERSION, TrialRecord, Value
 from fslab.units import format_size
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 
 PIECE = 100  # trials
-
 Object = dict[str, Any]
 
 # With the forms of full width, which spreadsheets of some languages take for the same.
@@ -43,15 +41,9 @@ _FORMULA = rf"^[{_BEGIN}\t\r\n]"
 # Where a semicolon separates cells, as in many languages, the quotes around a text with a comma do not hold it
 # together.
 _FORMULA_INSIDE = rf"([;\t\n])([{_BEGIN}])"
-
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-
 LIMIT_BYTES = 4 << 30  # about a hundred thousand trials
-
-MEMORY_SHARE = (
-    16  # of the available memory that a file may have: as values, a text takes some ten times its size
-)
-
+MEMORY_SHARE = 16  # of the available memory, for a file: as values, a text takes some ten times its size
 HINT = "make one with: fslab export CAMPAIGN --output trials.json"
 
 
@@ -78,8 +70,8 @@ def export(store: Store, campaign_id: str, form: Format | str, out: Path | None)
     content = render(trials, wanted, campaign.stopping)
     if out is None:
         safe_output.to_standard_output(content)
-        return
-    safe_output.replace(out, content)
+    else:
+        safe_output.replace(out, content)
 
 
 def render(trials: Sequence[TrialRecord], form: Format, stopping: StoppingRule | None = None) -> bytes:
@@ -184,23 +176,14 @@ def _frames(trials: Sequence[TrialRecord]) -> Iterator[pl.DataFrame]:
     """Yield the long table in pieces, at least one: as Python objects, all of its rows would take many gigabytes."""
     import polars as pl  # noqa: PLC0415 - as above
 
-    text = (
+    columns = (
         "campaign", "cell", "stack", "medium", "medium_name", "medium_options", "layout", "layout_options",
         "filesystem", "mkfs_options", "mount_options", "geometry", "machine", "settings", "workload", "tool",
-        "parameters", "cache", "fresh",
+        "parameters", "cache", "fresh", "block", "started", "duration_s", "status", "warnings", "kind", "name", "value",
+        "unit",
     )  # fmt: skip
-    schema: dict[str, pl.DataType | type[pl.DataType]] = dict.fromkeys(text, pl.String)
-    schema |= {
-        "block": pl.Int64,
-        "started": pl.String,
-        "duration_s": pl.Float64,
-        "status": pl.String,
-        "warnings": pl.String,
-        "kind": pl.String,
-        "name": pl.String,
-        "value": pl.Float64,
-        "unit": pl.String,
-    }
+    numbers: dict[str, type[pl.DataType]] = {"block": pl.Int64, "duration_s": pl.Float64, "value": pl.Float64}
+    schema = {name: numbers.get(name, pl.String) for name in columns}
     for begin in range(0, max(len(trials), 1), PIECE):
         piece = trials[begin : begin + PIECE]
         yield pl.DataFrame([row for trial in piece for row in _long_rows(trial)], schema=schema)
@@ -259,10 +242,7 @@ def read(path: Path) -> Exported:
     if not found:
         raise StoreError("contains no trial", where=str(path), hint="export a campaign that has trials")
     trials = [_trial(each, f"{path}, trial {number}") for number, each in enumerate(found, start=1)]
-    rules = {
-        _stopping(each.get("stopping"), f"{path}, trial {number}")
-        for number, each in enumerate(found, start=1)
-    }
+    rules = {_stopping(each.get("stopping"), f"{path}, trial {n}") for n, each in enumerate(found, start=1)}
     return Exported(trials=trials, stopping=rules.pop() if len(rules) == 1 else None)
 
 
@@ -270,9 +250,13 @@ def _stopping(exported: object, where: str) -> StoppingRule | None:
     try:
         return None if exported is None else StoppingRule.model_validate(exported)
     except ValidationError as error:
-        raise StoreError(
-            f"is not a stopping rule: {error.errors()[0]['msg']}", where=where, hint=HINT
-        ) from error
+        what = f"is not a stopping rule: {error.errors()[0]['msg']}"
+        raise StoreError(what, where=where, hint=HINT) from error
+
+
+_AS_IN_A_RECORD = (
+    "version", "error", "started", "duration_s", "metrics", "probes", "validity", "provenance",
+)  # fmt: skip
 
 
 def _trial(exported: dict[str, Any], where: str) -> TrialRecord:
@@ -285,24 +269,10 @@ def _trial(exported: dict[str, Any], where: str) -> TrialRecord:
         )
     try:
         status, _, failure = exported["status"].partition(":")
-        return TrialRecord(
-            version=version,
-            key=TrialKey(campaign=exported["campaign"], block=exported["block"], seed=exported["seed"]),
-            cell=Cell.model_validate(exported["spec"]),
-            status=Status(status),
-            failure=failure or None,
-            error=exported["error"],
-            started=exported["started"],
-            duration_s=exported["duration_s"],
-            metrics=_figures(exported["metrics"]),
-            probes=_figures(exported["probes"]),
-            validity=tuple(ValidityWarning.model_validate(each) for each in exported["validity"]),
-            provenance=Provenance.model_validate(exported["provenance"]),
-        )
+        written = {name: exported[name] for name in _AS_IN_A_RECORD}
+        key = {name: exported[name] for name in TrialKey.model_fields}
+        own = {"key": key, "cell": exported["spec"], "status": status, "failure": failure or None}
+        return TrialRecord.model_validate(written | own)
     except (KeyError, AttributeError, TypeError, ValidationError, ValueError) as error:
         what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         raise StoreError(f"is not an exported trial: {what}", where=where, hint=HINT) from error
-
-
-def _figures(exported: dict[str, Any]) -> dict[str, Value]:
-    return {name: Value.model_validate(figure) for name, figure in exported.items()}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, RowMapping, func, or_, select, update
+from sqlalchemy import Connection, Executable, RowMapping, func, or_, select, update
 from sqlalchemy.dialects import postgresql
 
 from fslab.cell import Frozen
@@ -47,7 +47,6 @@ from fslab.store.schema import fleet_schedules as schedules
 from fslab.store.store import Store
 
 log = logging.getLogger("fslab.store")
-
 Row = TypeVar("Row", bound=Frozen)
 SHOWN_CHARACTERS = 80
 MOST_QUEUED = 100
@@ -77,11 +76,8 @@ class FleetStore:
 
     def __init__(self, store: Store) -> None:
         if not store.is_shared:
-            raise NotStoredError(
-                "a fleet needs a PostgreSQL server",
-                where=store.path,
-                hint="give its URL with --store or FSLAB_STORE: postgresql+psycopg://user@host/database",
-            )
+            hint = "give its URL with --store or FSLAB_STORE: postgresql+psycopg://user@host/database"
+            raise NotStoredError("a fleet needs a PostgreSQL server", where=store.path, hint=hint)
         self.store = store
 
     def announce(self, machine: MemberMachine) -> float:
@@ -107,13 +103,8 @@ class FleetStore:
 
     def leave(self, machine: MemberMachine) -> None:
         """Record that a machine is offline."""
-        gone = func.now() - timedelta(seconds=ONLINE_S)
-        with self.store._writing() as connection:
-            connection.execute(
-                update(machines)
-                .where(machines.c.name == machine.name, machines.c.id == machine.id)
-                .values(last_seen=gone, running=None)
-            )
+        own = update(machines).where(machines.c.name == machine.name, machines.c.id == machine.id)
+        self._changed(own.values(last_seen=func.now() - timedelta(seconds=ONLINE_S), running=None))
 
     def now(self) -> datetime:
         """Return the time of the database's clock (UTC)."""
@@ -148,9 +139,13 @@ class FleetStore:
 
     def forget(self, name: str) -> bool:
         """Remove an offline machine; its results stay. Returns whether such a machine existed and was offline."""
+        gone = machines.delete().where(machines.c.name == name, age(machines.c.last_seen) >= ONLINE_S)
+        return self._changed(gone) > 0
+
+    def _changed(self, statement: Executable) -> int:
+        """Execute a statement, and return how many rows it changed."""
         with self.store._writing() as connection:
-            gone = machines.delete().where(machines.c.name == name, age(machines.c.last_seen) >= ONLINE_S)
-            return connection.execute(gone).rowcount > 0
+            return connection.execute(statement).rowcount
 
     def assign(self, new: Sequence[Assignment]) -> None:
         """Queue assignments, all or none."""
@@ -161,8 +156,7 @@ class FleetStore:
         """Store a schedule; it replaces a schedule of the same name."""
         values = {**rows.plain(wanted), "next_run": wanted.next_run}
         put = postgresql.insert(schedules).values(values)
-        with self.store._writing() as connection:
-            connection.execute(put.on_conflict_do_update(index_elements=["name"], set_=values))
+        self._changed(put.on_conflict_do_update(index_elements=["name"], set_=values))
 
     def schedules(self) -> list[FleetSchedule]:
         """Return all schedules, sorted by name."""
@@ -172,8 +166,7 @@ class FleetStore:
 
     def unschedule(self, name: str) -> bool:
         """Remove a schedule. Runs that it started continue. Returns whether such a schedule existed."""
-        with self.store._writing() as connection:
-            return connection.execute(schedules.delete().where(schedules.c.name == name)).rowcount > 0
+        return self._changed(schedules.delete().where(schedules.c.name == name)) > 0
 
     def start_due(self, begin: Callable[[FleetSchedule], Sequence[Assignment]]) -> bool:
         """Start the schedule that has been due for longest. Returns whether a schedule was due.
@@ -189,9 +182,8 @@ class FleetStore:
                 return False
             found = FleetSchedule(**{key: row[key] for key in FleetSchedule.model_fields})
             missed = (row["now"] - found.next_run).total_seconds() // found.every_s
-            told: dict[str, Any] = {
-                "next_run": found.next_run + timedelta(seconds=found.every_s * (missed + 1))
-            }
+            next_run = found.next_run + timedelta(seconds=found.every_s * (missed + 1))
+            told: dict[str, Any] = {"next_run": next_run}
             try:
                 made = begin(found)
             except (FslabError, ValueError) as error:
@@ -264,22 +256,17 @@ class FleetStore:
 
     def renew(self, held: Assignment) -> bool:
         """Renew a lease. Returns False if the assignment was cancelled or taken over."""
-        kept = update(assignments).where(is_held(held)).values(lease_until=lease())
-        with self.store._writing() as connection:
-            return connection.execute(kept).rowcount > 0
+        return self._changed(update(assignments).where(is_held(held)).values(lease_until=lease())) > 0
 
     def end(self, held: Assignment, status: AssignmentStatus, message: str | None = None) -> bool:
         """Store how an assignment ended. Returns False if it was cancelled or taken over before."""
         said = None if message is None else rows.text(message)
-        ended = update(assignments).where(is_held(held))
-        ended = ended.values(status=status.value, message=said, lease_until=None, ended=func.now())
-        with self.store._writing() as connection:
-            return connection.execute(ended).rowcount > 0
+        ended = update(assignments).where(is_held(held)).values(status=status.value, message=said)
+        return self._changed(ended.values(lease_until=None, ended=func.now())) > 0
 
     def cancel(self, run: str) -> int:
         """Cancel the open assignments of a run. Returns their number."""
-        with self.store._writing() as connection:
-            return connection.execute(cancelled(assignments.c.run == run)).rowcount
+        return self._changed(cancelled(assignments.c.run == run))
 
     def fence(self, held: Assignment) -> Callable[[Connection], None]:
         """Return a check for each transaction that writes results. It raises FencedError if the lease was lost."""
@@ -287,8 +274,7 @@ class FleetStore:
         def check(connection: Connection) -> None:
             wanted = select(assignments.c.id).where(is_held(held)).with_for_update(read=True)
             if connection.execute(wanted).first() is None:
-                raise FencedError(
-                    f"assignment '{held.id}' was cancelled or taken over", where=self.store.path
-                )
+                what = f"assignment '{held.id}' was cancelled or taken over"
+                raise FencedError(what, where=self.store.path)
 
         return check

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -41,13 +41,11 @@ from fslab.store.schema import (
     warnings,
 )
 from fslab.trial_record import TrialRecord
+from fslab.units import counted as counted_words
 
 Grouped = dict[int, list[RowMapping]]
-
 LAST = "last"
-
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._+-]{0,127}")
-
 _BACK = re.compile(r"last(?:~(\d{1,6}))?")
 
 
@@ -290,27 +288,30 @@ def _inserted(connection: Connection, table: Table, row: rows.Row) -> int:
     return int(key[0])
 
 
-def check_name(name: str, campaign_id: str, named: Mapping[str, str], place: str) -> None:
+def check_name(connection: Connection, name: str | None, campaign_id: str, place: str) -> None:
     """Raise StoreError if the name could be mistaken for an id, or if another campaign has it.
 
-    ``named``: the ids of the store's campaigns that have names, by name. ``place``: the store, for messages.
+    ``place``: the store, for messages.
     """
+    if name is None:
+        return
     if not _NAME.fullmatch(name) or _BACK.fullmatch(name):
         what = (
             f"invalid name '{name}': use at most 128 of A-Z, a-z, 0-9, '.', '_', '+' and '-', begin with a letter, "
             "and do not use 'last' or 'last~1'"
         )
         raise StoreError(what, where=place)
-    if (other := named.get(name, campaign_id)) != campaign_id:
+    if (other := named(connection).get(name, campaign_id)) != campaign_id:
         hint = f"choose another name, or remove that one: fslab name {other} ''"
         raise StoreError(f"campaign '{other}' has the name '{name}' already", where=place, hint=hint)
 
 
-def resolved(wanted: str, ids: Sequence[str], named: Mapping[str, str], place: str) -> str:
-    """Return the id of the campaign that ``wanted`` means. ``ids``: of the store's campaigns, oldest first.
+def resolved(connection: Connection, wanted: str, place: str) -> str:
+    """Return the id of the campaign that ``wanted`` means.
 
     NotStoredError if there is none, AmbiguousNameError if ``wanted`` is the beginning of several ids.
     """
+    ids, names = campaign_ids(connection), named(connection)
     if not ids:
         raise NotStoredError(
             "the store has no campaign yet", where=place, hint="run a study: fslab run quick"
@@ -319,17 +320,17 @@ def resolved(wanted: str, ids: Sequence[str], named: Mapping[str, str], place: s
     if back := _BACK.fullmatch(wanted):
         steps = int(back[1] or 0)
         if steps >= len(ids):
-            what = f"no campaign '{wanted}': the store has {len(ids)} campaign{'s' * (len(ids) != 1)}"
+            what = f"no campaign '{wanted}': the store has {counted_words(len(ids), 'campaign')}"
             raise NotStoredError(what, where=place, hint="fslab results --list lists them")
         return ids[-1 - steps]
     if wanted in ids:
         return wanted
-    if wanted in named:
-        return named[wanted]
+    if wanted in names:
+        return names[wanted]
     fitting = [known for known in ids if wanted and known.startswith(wanted)]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         hint = f"write more of the id: {', '.join(fitting)}"
         raise AmbiguousNameError(f"'{wanted}' matches {len(fitting)} campaigns", where=place, hint=hint)
-    raise NotStoredError(f"no campaign '{wanted}'", where=place, hint=nearest(wanted, [*ids, *named]))
+    raise NotStoredError(f"no campaign '{wanted}'", where=place, hint=nearest(wanted, [*ids, *names]))

@@ -17,7 +17,6 @@ RAW_SHARE = 4  # the outputs of all trials may take a quarter of the available m
 
 # What reading trials takes in memory, rounded up from 890 and 14 (Python 3.11): a figure; a character of a document.
 FIGURE_BYTES, CHARACTER_BYTES = 1000, 16
-
 CAMPAIGN_LIMIT = 64 << 20  # characters of a campaign's study, settings and cells
 
 

@@ -72,11 +72,9 @@ def check_journal(path: Path) -> None:
     real = Path(os.path.realpath(path))
     journal = real.with_name(f"{real.name}-journal")
     if sqlite_journal.names_another_file(journal):
-        raise UnsafeError(
-            "not opened: the journal beside the store names another file, and SQLite would delete that",
-            where=str(journal),
-            hint="fslab makes no such journal: remove it, and do not trust the store",
-        )
+        what = "not opened: the journal beside the store names another file, and SQLite would delete that"
+        hint = "fslab makes no such journal: remove it, and do not trust the store"
+        raise UnsafeError(what, where=str(journal), hint=hint)
 
 
 class CopyConnector:

@@ -149,11 +149,9 @@ class Outputs:
             if self.left_bytes is not None:
                 self.left_bytes -= len(content)
                 if self.left_bytes < 0:
-                    raise NoSpaceError(
-                        "the tools' output of all trials needs more than a quarter of the available memory",
-                        where="memory",
-                        hint="fslab results shows the figures without it",
-                    )
+                    what = "the tools' output of all trials needs more than a quarter of the available memory"
+                    hint = "fslab results shows the figures without it"
+                    raise NoSpaceError(what, where="memory", hint=hint)
             found[row["name"]] = content.decode("utf-8", "surrogatepass")
         return found
 

@@ -9,6 +9,7 @@ import logging
 import shlex
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Self
 
 from sqlalchemy import Connection, Engine
@@ -20,10 +21,14 @@ from fslab.store import campaign_locks, queries, read_limits, rows
 from fslab.store.campaign import Campaign, CampaignEntry, CampaignStatus
 from fslab.store.database import WRITING, open_engine, place_of, store_option, store_url
 from fslab.store.database_errors import WRONG_CONTENT, checked_contents, translated
-from fslab.store.retry import WriteRetries
+from fslab.store.retry import written
 from fslab.trial_record import TrialRecord
 
 log = logging.getLogger("fslab.store")
+
+
+def _at_once(write: Callable[[bool], None]) -> None:
+    write(False)
 
 
 class Store:
@@ -40,7 +45,7 @@ class Store:
             engine.execution_options(isolation_level="REPEATABLE READ") if self.is_shared else engine
         )
         self._writer = engine.execution_options(**{WRITING: True})
-        self._retries: WriteRetries | None = None
+        self._retried: Callable[[Callable[[bool], None]], None] = _at_once
         self._keep_lock: Callable[[], None] | None = None
         self._warned: set[str] = set()  # ids of campaigns that cannot be read
         self.path = place_of(engine.url)
@@ -114,17 +119,18 @@ class Store:
             fence(connection)
             if campaign.id in queries.campaign_ids(connection):
                 raise StoreError(f"there is already a campaign '{campaign.id}'", where=self.path)
-            self._check_name(connection, campaign.name, campaign.id)
+            queries.check_name(connection, campaign.name, campaign.id, self.path)
             queries.insert_campaign(connection, campaign)
 
     def set_campaign_status(self, campaign_id: str, status: CampaignStatus) -> None:
         """Store a campaign's status. StoreError if there is no such campaign."""
-        self._tried(lambda _again: self._set_status(campaign_id, status))
 
-    def _set_status(self, campaign_id: str, status: CampaignStatus) -> None:
-        with self._writing() as connection:
-            if not queries.update_campaign(connection, campaign_id, status=status.value):
-                raise NotStoredError(f"no campaign '{campaign_id}'", where=self.path)
+        def write(_again: bool) -> None:
+            with self._writing() as connection:
+                if not queries.update_campaign(connection, campaign_id, status=status.value):
+                    raise NotStoredError(f"no campaign '{campaign_id}'", where=self.path)
+
+        self._tried(write)
 
     def extend_campaign(self, campaign: Campaign) -> None:
         """Store how often a campaign repeats its cells from now on. StoreError if there is no such campaign."""
@@ -150,15 +156,15 @@ class Store:
         StoreError if another campaign has the name, or if the name could be mistaken for an id.
         """
         with self._writing() as connection:
-            found = self._resolved(connection, wanted)
-            self._check_name(connection, name, found)
+            found = queries.resolved(connection, wanted, self.path)
+            queries.check_name(connection, name, found, self.path)
             queries.update_campaign(connection, found, name=name)
             return found
 
     def note_campaign(self, wanted: str, note: str | None) -> str:
         """Replace a campaign's note (None: remove it). Returns the campaign's id."""
         with self._writing() as connection:
-            found = self._resolved(connection, wanted)
+            found = queries.resolved(connection, wanted, self.path)
             queries.update_campaign(connection, found, note=None if note is None else rows.text(note))
             return found
 
@@ -166,8 +172,7 @@ class Store:
         """Remove a campaign with its trials, completely or not at all. StoreError if there is no such campaign,
         BusyError if it runs."""
         with self.running(campaign_id), self._writing() as connection:
-            if campaign_id not in queries.campaign_ids(connection):
-                raise NotStoredError(f"no campaign '{campaign_id}'", where=self.path)
+            self._status(connection, campaign_id)
             queries.delete_campaign(connection, campaign_id)
 
     def campaigns(self, study: str | None = None) -> list[Campaign]:
@@ -218,12 +223,12 @@ class Store:
         that match a prefix.
         """
         with self._reading() as connection:
-            return self._read(connection, self._resolved(connection, wanted))
+            return self._read(connection, queries.resolved(connection, wanted, self.path))
 
     def entry(self, wanted: str) -> CampaignEntry:
         """Return what identifies a campaign, also if the rest of it cannot be read. ``wanted`` and errors as there."""
         with self._reading() as connection:
-            return queries.select_entry(connection, self._resolved(connection, wanted))
+            return queries.select_entry(connection, queries.resolved(connection, wanted, self.path))
 
     def has(self, campaign_id: str) -> bool:
         """Return whether there is a campaign with exactly this id."""
@@ -235,20 +240,20 @@ class Store:
 
         StoreError if the store has no such campaign or cell, or has that trial already.
         """
-        self._tried(lambda again: self._add_trial(record, again=again))
-
-    def _add_trial(self, record: TrialRecord, *, again: bool) -> None:
         key = record.key
         what = f"trial {key.block} of cell {record.cell.id} of campaign '{key.campaign}'"
-        with self._writing() as connection:
-            cell = queries.cell_number(connection, key.campaign, record.cell.id)
-            if cell is None:
-                raise StoreError(f"{what}: there is no such campaign or cell", where=self.path)
-            if queries.has_trial(connection, cell, key.block):
-                if again:  # the commit succeeded, but its confirmation was lost
-                    return
-                raise StoreError(f"{what} is stored already", where=self.path)
-            queries.insert_trial(connection, record, cell)
+
+        def write(again: bool) -> None:
+            with self._writing() as connection:
+                cell = queries.cell_number(connection, key.campaign, record.cell.id)
+                if cell is None:
+                    raise StoreError(f"{what}: there is no such campaign or cell", where=self.path)
+                if not queries.has_trial(connection, cell, key.block):
+                    queries.insert_trial(connection, record, cell)
+                elif not again:  # else only the confirmation of the commit was lost
+                    raise StoreError(f"{what} is stored already", where=self.path)
+
+        self._tried(write)
 
     def trials(
         self,
@@ -303,16 +308,15 @@ class Store:
 
         StoreError if there is no such campaign.
         """
-        self._tried(lambda again: self._add_traced(record, again=again))
 
-    def _add_traced(self, record: TrialRecord, *, again: bool) -> None:
-        with self._writing() as connection:
-            if again and queries.has_traced(
-                connection, record
-            ):  # the commit succeeded, but its confirmation was lost
-                return
-            if not queries.insert_traced(connection, record):
-                raise NotStoredError(f"no campaign '{record.key.campaign}'", where=self.path)
+        def write(again: bool) -> None:
+            with self._writing() as connection:
+                if again and queries.has_traced(connection, record):  # only the confirmation was lost
+                    return
+                if not queries.insert_traced(connection, record):
+                    raise NotStoredError(f"no campaign '{record.key.campaign}'", where=self.path)
+
+        self._tried(write)
 
     def traced(self, campaign_id: str) -> list[TrialRecord]:
         """Return the traced trials of a campaign, oldest first."""
@@ -326,22 +330,19 @@ class Store:
     @contextmanager
     def patient(self, campaign_id: str, note: Callable[[str], object]) -> Iterator[None]:
         """Retry writes of trials and statuses in this block if the database is unavailable; ``note`` gets messages."""
-        self._retries = WriteRetries(campaign=campaign_id, note=note)
+        self._retried = partial(written, campaign_id, note)
         try:
             yield
         finally:
-            self._retries = None
+            self._retried = _at_once
 
     def _tried(self, write: Callable[[bool], None]) -> None:
-        if self._retries is None:
-            self._locked(write, again=False)
-        else:
-            self._retries.tried(lambda again: self._locked(write, again=again))
+        def locked(again: bool) -> None:
+            if self._keep_lock is not None:
+                self._keep_lock()
+            write(again)
 
-    def _locked(self, write: Callable[[bool], None], *, again: bool) -> None:
-        if self._keep_lock is not None:
-            self._keep_lock()
-        write(again)
+        self._retried(locked)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
@@ -360,12 +361,3 @@ class Store:
     def _writing(self) -> Iterator[Connection]:
         with translated(self.path), self._writer.begin() as connection:
             yield connection
-
-    def _check_name(self, connection: Connection, name: str | None, campaign_id: str) -> None:
-        if name is not None:
-            queries.check_name(name, campaign_id, queries.named(connection), self.path)
-
-    def _resolved(self, connection: Connection, wanted: str) -> str:
-        return queries.resolved(
-            wanted, queries.campaign_ids(connection), queries.named(connection), self.path
-        )

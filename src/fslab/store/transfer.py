@@ -23,10 +23,8 @@ from fslab.store.rows import Row
 from fslab.store.schema import BELONGING, campaigns, cells, raw_output, traced, trials
 from fslab.store.store import Store
 
-PIECE, PIECE_BYTES = (
-    500,
-    64 << 20,
-)  # in one transaction: trials, and output of their tools (one can have more)
+# In one transaction: trials, and output of their tools (one can have more).
+PIECE, PIECE_BYTES = 500, 64 << 20
 _Key = tuple[str, int]  # id of a cell, block
 
 
@@ -88,7 +86,8 @@ def copy_campaign(
             )
         with target._reading() as connection:
             there = queries.trial_numbers(connection, campaign.id)
-            cell_numbers = _cell_numbers(connection, campaign.id)
+            numbered = select(cells.c.id, cells.c.number).join(campaigns).where(campaigns.c.id == campaign.id)
+            cell_numbers = {row.id: row.number for row in connection.execute(numbered)}
         numbers = [number for key, number in places.items() if not only_new or key not in there]
         done = 0
         # Closed before the reader, whatever happens: its thread uses the reader.
@@ -159,11 +158,6 @@ def _insert(writer: Connection, new: Sequence[_Trial], cell_numbers: Mapping[str
         ]
         bulk.insert_rows(writer, table, rows)
     return places
-
-
-def _cell_numbers(connection: Connection, campaign_id: str) -> dict[str, int]:
-    wanted = select(cells.c.id, cells.c.number).join(campaigns).where(campaigns.c.id == campaign_id)
-    return {row.id: row.number for row in connection.execute(wanted)}
 
 
 def _places_of(

@@ -3,11 +3,9 @@
 Pure: the registered entries only compute what they would do. No device is opened.
 """
 
-import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from fslab.cell import Fresh, Geometry, StackSpec, WorkloadSpec
@@ -16,17 +14,16 @@ from fslab.storage import initial_content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
-from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.study import claims, machines, matrix, time_limits
-from fslab.study.fields import note_values
+from fslab.study import claims, matrix
+from fslab.study.check_stacks import StackCheck
 from fslab.study.mistakes import Mistakes, brief, suggestion
-from fslab.study.model import StudyLayout, StudyMedium, StudyStack, StudyWorkload
+from fslab.study.model import StudyMedium, StudyStack, StudyWorkload
 from fslab.study.options import MAX_COMBINATIONS
 from fslab.study.read import Draft
 from fslab.study.source import Node
-from fslab.units import format_size
+from fslab.units import format_duration, format_size
 from fslab.validity.trial_warnings import kinds
 from fslab.workloads import parsed
 
@@ -43,7 +40,7 @@ def check(draft: Draft, written: Parts | None, root: Node, mistakes: Mistakes) -
     """
     for name, stack in draft.stacks.items():
         node = draft.stack_nodes[name]
-        _StackCheck(stack=stack, node=node, root=root, draft=draft, mistakes=mistakes).run()
+        StackCheck(stack=stack, node=node, root=root, draft=draft, mistakes=mistakes).run()
     _check_expanded(draft, root, mistakes)
     if not mistakes.found and written is not None:
         found, published = draft.values.get("claims", ()), draft.values.get("published")
@@ -51,145 +48,41 @@ def check(draft: Draft, written: Parts | None, root: Node, mistakes: Mistakes) -
     _check_known_limits(root, mistakes)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _StackCheck:
-    """The checks of one entry under ``stacks``."""
-
-    stack: StudyStack
-    node: Node
-    root: Node
-    draft: Draft
-    mistakes: Mistakes
-
-    def run(self) -> None:
-        self._references("medium", self.stack.medium, "media")
-        self._references("workloads", self.stack.workloads or (), "workloads")
-        for key in (
-            "filesystem",
-            "mkfs_options",
-            "mount_options",
-            "geometry",
-            "workloads",
-            *matrix.SETTINGS,
-        ):
-            self._twice(key, [[value] for value in getattr(self.stack, key) or ()])
-        self._twice("medium", [self._medium(name) for name in self.stack.medium])
-        self._twice("layout", [_combinations(layout) for layout in self.stack.layout])
-        for number, name in enumerate(self.stack.filesystem):
-            if name not in FILESYSTEMS.names():
-                self._add(
-                    "filesystem", number, f"no file system '{name}'{suggestion(name, FILESYSTEMS.names())}"
-                )
-            else:
-                driver = FILESYSTEMS.get(name)
-                if len(self.stack.geometry) > 1 and not driver.stripe_options:
-                    self._add(
-                        "geometry",
-                        None,
-                        f"mkfs of {name} has no stripe options: these stacks would be identical",
-                    )
-                self._options("mkfs_options", driver.mkfs_mistakes)
-                self._options("mount_options", driver.mount_mistakes)
-        self._options("attributes", initial_content.attribute_mistakes)
-        self._options("fill", initial_content.fill_mistakes)
-        self._options("after_mount", initial_content.command_mistakes)
-        machines.check(self.stack, self.node, self.root, self.mistakes)
-        kinds = {self.draft.media[name].type for name in self.stack.medium if name in self.draft.media}
-        for kind in sorted(kinds):
-            if MEDIA.get(kind).formatted:
-                self._formatted(kind)
-            else:
-                self._as_it_is(kind)
-
-    def _add(self, key: str, number: int | None, what: str) -> None:
-        node = self.node.at((key,) if number is None else (key, number))
-        self.mistakes.add(node.place, node.path, what)
-
-    def _references(self, key: str, names: Sequence[str], kind: str) -> None:
-        # The name of an entry that could not be read is known too: the mistake in that entry is already noted.
-        known = {*self.root.at((kind,)).fields, *(self.draft.medium_nodes if kind == "media" else ())}
-        for number, name in enumerate(names):
-            if name not in known:
-                what = {"media": "medium", "workloads": "workload"}[kind]
-                self._add(key, number, f"no {what} '{name}'{suggestion(name, known)}")
-
-    def _medium(self, name: str) -> list[str]:
-        """Return the name of a medium, or the combinations of one that is written in the stack: its name has a dot."""
-        medium = self.draft.media.get(name) if "." in name else None
-        return _combinations(medium) if medium else [name]
-
-    def _twice(self, key: str, values: Sequence[Sequence[str]]) -> None:
-        """Report entries of which one or more combinations are in an earlier entry."""
-        before: set[str] = set()
-        for number, combinations in enumerate(values):
-            if again := [value for value in combinations if value in before]:
-                shown = f"the same {key} is" if again[0].startswith("[") else f"'{again[0]}' is"
-                self._add(key, number, f"{shown} listed twice")
-            before.update(combinations)
-
-    def _formatted(self, kind: str) -> None:
-        if not self.stack.filesystem and not self.mistakes.any_at((*self.node.path, "filesystem")):
-            known = ", ".join(FILESYSTEMS.names())
-            what = f"'filesystem' is missing: a '{kind}' medium is formatted — known: {known}"
-            self.mistakes.add(self.node.place, self.node.path, what)
-
-    def _options(self, key: str, mistakes: Callable[[str], Iterable[str]]) -> None:
-        found: dict[str, list[int]] = defaultdict(list)
-        for number, variant in enumerate(getattr(self.stack, key)):
-            for mistake in mistakes(variant):
-                found[brief(mistake)].append(number)
-        note_values(self.mistakes, self.node.at((key,)), found, self.node)
-
-    def _as_it_is(self, kind: str) -> None:
-        for key in ("filesystem", "mkfs_options", "mount_options", "geometry", *matrix.SETTINGS):
-            if key in self.node.fields:
-                self._add(
-                    key, None, f"has no effect: a '{kind}' medium is never formatted or mounted; leave it out"
-                )
-        if any(layout.type != "single" for layout in self.stack.layout):
-            self._add(
-                "layout", None, f"has no effect: a '{kind}' medium is a directory, not devices; leave it out"
-            )
-
-
 def _check_expanded(draft: Draft, root: Node, mistakes: Mistakes) -> None:
     """Check the combinations of all entries that have no mistake of their own."""
-
-    def without_mistakes(kind: str, names: Iterable[str]) -> bool:
-        return not any(mistakes.any_at((kind, name)) for name in names)
-
     stacks = {
         name: stack
         for name, stack in draft.stacks.items()
-        if without_mistakes("stacks", [name])
-        and without_mistakes("media", stack.medium)
+        if not mistakes.any_at(("stacks", name))
+        and not any(mistakes.any_at(("media", medium)) for medium in stack.medium)
         and set(stack.medium) <= set(draft.media)
     }
     workloads = {
-        name: workload for name, workload in draft.workloads.items() if without_mistakes("workloads", [name])
+        name: each for name, each in draft.workloads.items() if not mistakes.any_at(("workloads", name))
     }
     total = sum(matrix.stack_count(stack, draft.media) for stack in stacks.values()) * sum(
         matrix.count(workload.parameters) for workload in workloads.values()
     )
     if total > MAX_COMBINATIONS:
         what = f"the lists make up to {total} cells; at most {MAX_COMBINATIONS} are allowed: shorten them"
-        mistakes.add(root.place, (), what)
+        mistakes.at(root, what)
         return
     if (characters := matrix.characters(stacks, draft.media, workloads)) > MOST_CHARACTERS:
         what = f"the cells together have up to {characters >> 20} Mi characters of text; at most "
-        mistakes.add(
-            root.place, (), f"{what}{MOST_CHARACTERS >> 20} Mi are allowed: use shorter files, or fewer cells"
-        )
+        what += f"{MOST_CHARACTERS >> 20} Mi are allowed: use shorter files, or fewer cells"
+        mistakes.at(root, what)
         return
-    time_limits.check(draft, workloads, root, mistakes)
-    expanded = matrix.stack_specs(stacks, draft.media)
+    _check_time_limits(draft, workloads, root, mistakes)
     used = [
-        _Use(entry=entry, stack=stack, draft=draft, root=root, mistakes=mistakes) for entry, stack in expanded
-    ]
+        _Use(
+            entry=entry, stack=stack, draft=draft, root=root, mistakes=mistakes,
+            workloads={name: each for name, each in workloads.items() if stacks[entry].runs(name)},
+        )
+        for entry, stack in matrix.stack_specs(stacks, draft.media)
+    ]  # fmt: skip
     for use in used:
-        applied = stacks[use.entry].workloads
-        use.check({name: each for name, each in workloads.items() if applied is None or name in applied})
-    _check_sharing(used, workloads, stacks)
+        use.check()
+    _check_sharing(used)
 
 
 def _check_known_limits(root: Node, mistakes: Mistakes) -> None:
@@ -197,7 +90,7 @@ def _check_known_limits(root: Node, mistakes: Mistakes) -> None:
     known = kinds()
     for kind, node in root.fields["known_limits"].fields.items() if "known_limits" in root.fields else ():
         if kind not in known:
-            mistakes.add(node.place, node.path, f"no kind of warning '{kind}'{suggestion(kind, known)}")
+            mistakes.at(node, f"no kind of warning '{kind}'{suggestion(kind, known)}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -206,6 +99,7 @@ class _Use:
 
     entry: str
     stack: StackSpec
+    workloads: Mapping[str, StudyWorkload]
     draft: Draft
     root: Node
     mistakes: Mistakes
@@ -219,25 +113,21 @@ class _Use:
         """Number of devices that the layout uses."""
         return parsed_stack(self.stack).disks
 
-    def check(self, workloads: dict[str, StudyWorkload]) -> None:
+    def check(self) -> None:
         """Check that layout, file system, geometry and settings are compatible, and that everything fits on the
         medium."""
         self._check_together()
         self._check_tuning()
         layout, planned = LAYOUTS.get(self.stack.layout), self.planned
+        medium = f"medium '{self.stack.medium.name}'"
         if planned.wipes and self.disks > len(planned.wipes):
-            what = (
-                f"needs {self.disks} disks, and medium '{self.stack.medium.name}' names {len(planned.wipes)}"
-            )
+            what = f"needs {self.disks} disks, and {medium} names {len(planned.wipes)}"
             self._add("layout", f"{what}: name more in its 'path', separated by spaces")
         if planned.size_bytes is None:
             return
         if planned.size_bytes < layout.least_disk_bytes:
-            medium, least = self.stack.medium.name, format_size(layout.least_disk_bytes)
-            room = format_size(planned.size_bytes)
-            self._add(
-                "layout", f"needs disks of at least {least}, and those of medium '{medium}' have {room}"
-            )
+            least, room = format_size(layout.least_disk_bytes), format_size(planned.size_bytes)
+            self._add("layout", f"needs disks of at least {least}, and those of {medium} have {room}")
             return
         parsed = parsed_stack(self.stack)
         size_bytes = parsed.usable_bytes(planned.size_bytes)
@@ -248,7 +138,7 @@ class _Use:
         held_bytes = size_bytes
         if planned.holds_bytes is not None and planned.holds_bytes < planned.size_bytes:
             held_bytes = min(size_bytes, parsed.usable_bytes(planned.holds_bytes))
-        for name, workload in workloads.items():
+        for name, workload in self.workloads.items():
             for spec in matrix.workload_specs(name, workload):
                 self._check_space(name, spec, size_bytes, held_bytes)
 
@@ -265,13 +155,11 @@ class _Use:
         try:
             tunables.check_together({**self.draft.values.get("tuning", {}), **self.stack.tuning})
         except ValueError as error:
-            place = self.root if not self.stack.tuning else self.root.at(("stacks", self.entry))
-            node = place.at(("tuning",))
-            self.mistakes.add(node.place, node.path, str(error))
+            place = ("stacks", self.entry, "tuning") if self.stack.tuning else ("tuning",)
+            self.mistakes.at(self.root.at(place), str(error))
 
     def _add(self, key: str, what: str) -> None:
-        node = self.root.at(("stacks", self.entry, key))
-        self.mistakes.add(node.place, node.path, what)
+        self.mistakes.at(self.root.at(("stacks", self.entry, key)), what)
 
     def _check_smallest(self, driver: FileSystem, size_bytes: int) -> None:
         aligned = self.stack.geometry is Geometry.ALIGNED
@@ -289,9 +177,8 @@ class _Use:
         least, most = driver.used_bytes / size_bytes, 1 - driver.unfilled_bytes / size_bytes
         room = self._room(size_bytes)
         if share > most + initial_content.PRECISION:
-            self._add(
-                "fill", f"{driver.name} cannot be filled to {share:.0%}, only to about {most:.0%}, {room}"
-            )
+            what = f"{driver.name} cannot be filled to {share:.0%}, only to about {most:.0%}"
+            self._add("fill", f"{what}, {room}")
         if share < least - initial_content.PRECISION:
             self._add("fill", f"an empty {driver.name} is filled to {least:.0%}, not to {share:.0%}, {room}")
 
@@ -307,8 +194,7 @@ class _Use:
             made = f"mkfs of {self.stack.filesystem} writes {format_size(made_bytes)}{zeros}"
             files = f"'{spec.name}' needs {format_size(needed_bytes)}, {made}"
             what = f"{files}, {self._room(held_bytes)}: give it more '{self.planned.holds_key}'"
-        node = self.root.at(("workloads", name))
-        self.mistakes.add(node.place, node.path, what)
+        self.mistakes.at(self.root.at(("workloads", name)), what)
 
     def _made_bytes(self, size_bytes: int) -> tuple[int, str]:
         """Return what mkfs writes that takes room on the medium, and why zeros are part of it: blocks of an image are
@@ -316,11 +202,10 @@ class _Use:
         if self.stack.filesystem is None:
             return 0, ""
         made = FILESYSTEMS.get(self.stack.filesystem).made_with(self.stack.mkfs_options)
-        image = self.stack.medium.type != "virtual"
-        encrypted = (
-            " (zeros take room when they are encrypted)" if LAYOUTS.get(self.stack.layout).encrypts else ""
-        )
-        zeros = " with zeros" if image else encrypted
+        encrypts = LAYOUTS.get(self.stack.layout).encrypts
+        zeros = " (zeros take room when they are encrypted)" if encrypts else ""
+        if self.stack.medium.type != "virtual":
+            zeros = " with zeros"
         return made.data(size_bytes) + (made.zeros(size_bytes) if zeros else 0), zeros
 
     def _room(self, size_bytes: int) -> str:
@@ -329,43 +214,47 @@ class _Use:
         return f"and {medium} has {format_size(size_bytes)}{layout}"
 
 
-def _check_sharing(
-    used: list[_Use], workloads: dict[str, StudyWorkload], stacks: dict[str, StudyStack]
-) -> None:
+def _check_sharing(used: list[_Use]) -> None:
     """Note each device that other cells would format although one cell keeps its file system there.
 
     A device holds one file system at a time, so a file system that outlives a trial needs the device for itself.
     """
     tenants: dict[str, dict[str, tuple[_Use, Fresh]]] = defaultdict(dict)
     for use in used:
-        applied = stacks[use.entry].workloads
-        for name, workload in workloads.items():
-            if applied is not None and name not in applied:
-                continue
+        for name, workload in use.workloads.items():
             fresh = workload.fresh or use.draft.values.get("fresh", Fresh.TRIAL)
             for device in use.planned.wipes[: use.disks]:
                 for spec in matrix.workload_specs(name, workload):
-                    lives = {
-                        Fresh.TRIAL: "trial",
-                        Fresh.BLOCK: "trial",
-                        Fresh.CELL: f"{use.stack.name}/{spec.name}",
-                    }
-                    tenants[device][lives.get(fresh, use.stack.name)] = (use, fresh)
+                    tenant = f"{use.stack.name}/{spec.name}" if fresh is Fresh.CELL else use.stack.name
+                    tenants[device][tenant if fresh.lasts else "trial"] = (use, fresh)
     for device, held in tenants.items():
         lasting = [(use, fresh) for use, fresh in held.values() if fresh.lasts]
         if not lasting or len(held) == 1:
             continue
         use, fresh = lasting[0]
-        node = use.root.at(("stacks", use.entry, "medium"))
-        what = (
-            f"'{device}' would be formatted by other cells although 'fresh: {fresh}' keeps its file system: "
-            "use 'fresh: trial', or a device for each"
-        )
-        use.mistakes.add(node.place, node.path, what)
+        what = f"'{device}' would be formatted by other cells although 'fresh: {fresh}' keeps its file system"
+        use._add("medium", f"{what}: use 'fresh: trial', or a device for each")
 
 
-def _combinations(entry: StudyMedium | StudyLayout) -> list[str]:
-    """Return the combinations of a medium or layout as JSON, type and options; of too many, the first ones."""
-    points = islice(matrix.points(entry.options), MAX_COMBINATIONS)
-    values = (matrix.values_at(entry.options, point) for point in points)
-    return [json.dumps([entry.type, options], sort_keys=True) for options in values]
+LONGEST_UNASKED_S = 2 * 86400.0  # longest expected time of one trial if no 'time_limit' is set
+
+
+def _check_time_limits(
+    draft: Draft, workloads: Mapping[str, StudyWorkload], root: Node, mistakes: Mistakes
+) -> None:
+    """Note each workload that is expected to exceed its ``time_limit``: every trial of it would be ended.
+
+    If no limit is set, an expected time above ``LONGEST_UNASKED_S`` is noted as a probable mistake. The default limit
+    follows the expected time, so it would not end such a trial.
+    """
+    for name, workload in workloads.items():
+        limit_s = workload.time_limit_s or draft.values.get("time_limit")
+        for spec in matrix.workload_specs(name, workload):
+            expected_s = parsed(spec).expected_s()
+            if expected_s <= (limit_s or LONGEST_UNASKED_S):
+                continue
+            remedy = "; if it may, set 'time_limit'"
+            if limit_s is not None:
+                remedy = f" and would be ended after {format_duration(limit_s)}: raise 'time_limit'"
+            what = f"'{spec.name}' takes about {format_duration(expected_s)}{remedy}"
+            mistakes.at(root.at(("workloads", name)), what)

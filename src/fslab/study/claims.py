@@ -21,7 +21,7 @@ MOST_MATCHED = 500_000  # claims times cells: each claim looks for its cells amo
 def read_claims(node: Node, mistakes: Mistakes) -> tuple[Claim, ...]:
     """Return the readable claims, each with an id (default: its number); note what is wrong."""
     if not isinstance(node.content, list):
-        mistakes.add(node.place, node.path, "is not a list of claims, each with 'says' and 'that'")
+        mistakes.at(node, "is not a list of claims, each with 'says' and 'that'")
         return ()
     found: list[Claim] = []
     for number, item in enumerate(node.items, start=1):
@@ -32,7 +32,7 @@ def read_claims(node: Node, mistakes: Mistakes) -> tuple[Claim, ...]:
         if "says" in values and "that" in values:
             found.append(Claim(**{"id": str(number), **values}))
             if found[-1].id in {claim.id for claim in found[:-1]}:
-                mistakes.add(item.place, item.path, f"there is a claim '{found[-1].id}' already")
+                mistakes.at(item, f"there is a claim '{found[-1].id}' already")
     return tuple(found)
 
 
@@ -54,9 +54,8 @@ def check(
     """Note each claim and each workload under ``published`` that does not match what the study measures."""
     scope = Scope(cells=tuple(_cells(*parts)), lenient=True)
     if len(claims) * len(scope.cells) > MOST_MATCHED:
-        node = root.at(("claims",))
         what = f"{len(claims):,} claims on {len(scope.cells):,} cells are more than {MOST_MATCHED:,} together"
-        mistakes.add(node.place, node.path, f"{what}: make several studies")
+        mistakes.at(root.at(("claims",)), f"{what}: make several studies")
         return
     by_id = {
         str(node.fields["id"].content) if "id" in node.fields else str(number): node
@@ -67,12 +66,11 @@ def check(
             return
         entry = by_id[claim.id or ""]
         for path, what in language.mistakes(claim, scope):
-            node = entry.at(path)
-            mistakes.add(node.place, node.path, what)
+            mistakes.at(entry.at(path), what)
     for theirs, ours in (published.workloads if published else {}).items():
         if ours not in scope.workloads:
-            node = root.at(("published", "workloads", theirs))
-            mistakes.add(node.place, node.path, f"no workload '{ours}'{suggestion(ours, scope.workloads)}")
+            what = f"no workload '{ours}'{suggestion(ours, scope.workloads)}"
+            mistakes.at(root.at(("published", "workloads", theirs)), what)
 
 
 def _cells(
@@ -84,5 +82,5 @@ def _cells(
         for name, workload in workloads.items()
         for spec in matrix.workload_specs(name, workload)
         for entry, stack in expanded
-        if (applied := stacks[entry].workloads) is None or name in applied
+        if stacks[entry].runs(name)
     ]

@@ -45,10 +45,10 @@ def note(mistakes: Mistakes, node: Node, what: str, within: Node) -> None:
     ``within`` is the entry being read. A mistake already noted in the extended entry is not repeated.
     """
     if node.path[: len(within.path)] == within.path:
-        mistakes.add(node.place, node.path, what)
+        mistakes.at(node, what)
     elif not any(known.path == node.path and known.what == what for known in mistakes.found):
         extends = within.at(("extends",))
-        mistakes.add(extends.place, extends.path, f"with {dotted(node.path)}: {what}")
+        mistakes.at(extends, f"with {dotted(node.path)}: {what}")
 
 
 def note_values(mistakes: Mistakes, axis: Node, found: Mapping[str, Collection[int]], within: Node) -> None:
@@ -81,7 +81,7 @@ def is_mapping(node: Node, what: str, mistakes: Mistakes) -> bool:
     if isinstance(node.content, dict):
         return True
     if not mistakes.any_at(node.path):
-        mistakes.add(node.place, node.path, f"is not {what} (a mapping of keys to values)")
+        mistakes.at(node, f"is not {what} (a mapping of keys to values)")
     return False
 
 
@@ -108,8 +108,9 @@ def read_keys(
     values: dict[str, Any] = {}
     for key, info in keys_of(model, described=True).items():
         if key not in fields:
-            if info.is_required():
-                _note_missing(key, info, node, mistakes)
+            # If ``extends`` is wrong, that is why keys are missing.
+            if info.is_required() and not mistakes.any_at((*node.path, "extends")):
+                mistakes.at(node, f"'{key}' is missing ({info.description})")
             continue
         child = fields[key]
         if not has_value(child, mistakes, node):
@@ -136,12 +137,6 @@ def _valid(info: FieldInfo, node: Node, mistakes: Mistakes, within: Node) -> Ite
             note(mistakes, node, f"{_shown(written)} is not a number", within)
         else:
             yield value
-
-
-def _note_missing(key: str, info: FieldInfo, node: Node, mistakes: Mistakes) -> None:
-    # If ``extends`` is wrong, that is why keys are missing.
-    if not mistakes.any_at((*node.path, "extends")):
-        mistakes.add(node.place, node.path, f"'{key}' is missing ({info.description})")
 
 
 def adapter_of(info: FieldInfo) -> TypeAdapter[Any]:

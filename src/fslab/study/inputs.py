@@ -109,10 +109,9 @@ def _why(path: Path, error: OSError) -> str:
             f"'{path}' is not in the study's directory or below{real}: copy it there, or allow its directory with "
             "--allow-path DIR"
         )
-    if error.errno == errno.EFBIG:
-        return f"'{path}' is larger than {format_size(MOST_BYTES)}: its text is stored with the results"
-    if error.errno == errno.ENOENT:
-        return f"there is no file '{path}'"
-    if error.errno == errno.EINVAL:
-        return f"'{path}' is not a regular file"
-    return f"'{path}' cannot be read: {error.strerror}"
+    others = {
+        errno.EFBIG: f"'{path}' is larger than {format_size(MOST_BYTES)}: its text is stored with the results",
+        errno.ENOENT: f"there is no file '{path}'",
+        errno.EINVAL: f"'{path}' is not a regular file",
+    }
+    return others.get(error.errno or 0, f"'{path}' cannot be read: {error.strerror}")

@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fslab import untrusted_text
+from fslab.claims.published import Printed, PublishedFigures, read_figures
+from fslab.claims.scope import Scope
 from fslab.errors import FslabError, StudyError, UsageError, nearest
 from fslab.names import study_id
-from fslab.study import patterns, shipped
+from fslab.study import options, shipped
 from fslab.study.check import check
 from fslab.study.inputs import InputPlace, Inputs, input_place
 from fslab.study.mistakes import Mistakes
@@ -67,7 +69,7 @@ def load_text(
         mistakes.raise_if_any(name)
         raise AssertionError("a text without a tree has a mistake")
     apply(root, overrides, mistakes)
-    if not patterns.check(root, mistakes):
+    if not options.check_patterns(root, mistakes):
         mistakes.raise_if_any(name)
     inputs = Inputs(place=place, texts=dict(files or {}))
     draft = read_study(root, mistakes, inputs)
@@ -115,3 +117,25 @@ def _read(path: Path, real: Path) -> str:
             ) from error
         hint = "see the shipped studies: fslab list studies"
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error
+
+
+def printed_figures(study: Study, scope: Scope) -> PublishedFigures | None:
+    """Return the published figures; None if the study names no file of them, or was read without it."""
+    file = study.published.figures if study.published else None
+    text = file and (study.files.get(file) or shipped.figures(file))
+    if study.published is None or not file or text is None:
+        return None
+    return read_figures(text, file, study.published, scope)
+
+
+def stored_figures(text: str, name: str, files: Mapping[str, str], scope: Scope) -> Printed:
+    """Return the published figures of a study that a campaign keeps as text, as ``load_text`` takes it.
+
+    Empty if this version of fslab refuses the study: a campaign of another version is resumed, and its claims are
+    judged by these figures at the end.
+    """
+    try:
+        found = printed_figures(load_text(text, name, files=files), scope)
+    except StudyError:
+        return {}
+    return found.by_cell() if found else {}

@@ -19,7 +19,6 @@ from fslab.workloads import text_key
 
 Axes = Mapping[str, Sequence[Scalar]]
 Point = dict[str, int]
-
 SETTINGS = ("attributes", "fill", "after_mount")  # keys of a stack, beside its tuning
 UNSAFE = re.compile(r"[^A-Za-z0-9_+-]")
 

@@ -3,14 +3,20 @@
 This module only collects and formats. The modules that read and check decide what is a mistake.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from fslab.errors import StudyError, similar
+from fslab.units import counted
+
+if TYPE_CHECKING:
+    from fslab.study.source import Node
 
 Path = tuple[str | int, ...]
-
 SHORT_LIST = 10
 _NEAREST = re.compile(r":? (did you mean '[^']*'\?)( known: .*)?$", re.DOTALL)
 
@@ -55,6 +61,10 @@ class Mistakes:
         if not self.many and mistake not in self.found:
             self.found.append(mistake)
 
+    def at(self, node: Node, what: str) -> None:
+        """Add what is wrong with a value of the study."""
+        self.add(node.place, node.path, what)
+
     @property
     def many(self) -> bool:
         """Whether the maximum number is reached; further mistakes are left out."""
@@ -64,18 +74,12 @@ class Mistakes:
         """Return whether a mistake is known at ``path`` or below it."""
         return any(mistake.path[: len(path)] == path for mistake in self.found)
 
-    def sorted(self) -> list[Mistake]:
-        """Return the mistakes in the order of their lines, then as found."""
-        return sorted(self.found, key=lambda mistake: mistake.place)
-
     def raise_if_any(self, name: str) -> None:
-        """Raise StudyError with all mistakes, one per line."""
-        if not self.found:
-            return
-        count = "1 mistake" if len(self.found) == 1 else f"{len(self.found)} mistakes"
-        lines = "\n".join(f"  {mistake}" for mistake in self.sorted())
-        lines += "\n  … and more" * self.many
-        raise StudyError(f"{count} in the study {name}:\n{lines}")
+        """Raise StudyError with all mistakes, one per line, in the order of the study's lines, then as found."""
+        if self.found:
+            lines = [f"\n  {mistake}" for mistake in sorted(self.found, key=lambda mistake: mistake.place)]
+            lines += ["\n  … and more"] * self.many
+            raise StudyError(f"{counted(len(self.found), 'mistake')} in the study {name}:{''.join(lines)}")
 
 
 def dotted(path: Path) -> str:

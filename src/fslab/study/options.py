@@ -5,7 +5,7 @@ rejects. Combinations are expanded only for this check. Runs nothing and opens n
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -19,13 +19,11 @@ from fslab.storage.media import Medium
 from fslab.study.fields import describe, has_value, keys_of, known_fields, note, note_values
 from fslab.study.matrix import Point, count, points, values_at
 from fslab.study.mistakes import Mistakes, brief, suggestion
-from fslab.study.patterns import is_pattern
 from fslab.study.source import Node
 from fslab.units import parse_size
 from fslab.workloads import Workload
 
 MAX_COMBINATIONS = 10_000
-
 E = TypeVar("E", Medium[Any], Layout[Any], Workload[Any])
 
 
@@ -127,7 +125,7 @@ def check_points(
                 refused[key][what][0 if key is None else point[key]] = None
         except FslabError as error:
             taken = False
-            mistakes.add(within.place, within.path, brief(error.what))
+            mistakes.at(within, brief(error.what))
         else:
             same = seen.get(parsed) or seen.get(_sizes(written))
             if same is not None:
@@ -166,3 +164,39 @@ def _note_twice(
     key = next(key for key in axes if first[key] != second[key])
     one, other = (axes[key].items[point[key]] for point in (first, second))
     note(mistakes, other, f"'{other.plain()}' means the same as '{one.plain()}'", within)
+
+
+MOST_CHARACTERS = 20_000  # of all different patterns of a study: they are compiled in a quarter of a second
+_KEY = "pattern"
+
+
+def is_pattern(key: str) -> bool:
+    """Return whether a key of a workload, such as ``metrics.rate.pattern``, holds a pattern."""
+    return key.rpartition(".")[2] == _KEY
+
+
+def check_patterns(root: Node, mistakes: Mistakes) -> bool:
+    """Return whether the patterns of a study are few enough to be compiled; note it if not."""
+    found = {"workloads": _of_workloads, "claims": _of_claims}
+    characters = sum(
+        map(len, {text for key in found if key in root.fields for text in found[key](root.fields[key])})
+    )
+    if characters <= MOST_CHARACTERS:
+        return True
+    what = f"the patterns (metrics, claims) have {characters:,} characters; at most {MOST_CHARACTERS:,} are allowed"
+    mistakes.at(root, f"{what}: shorten them, or make several studies")
+    return False
+
+
+def _of_workloads(node: Node) -> Iterator[str]:
+    for key, child in node.fields.items():
+        if is_pattern(key):
+            yield from (str(item.content) for item in child.items if not isinstance(item.content, dict))
+        yield from _of_workloads(child)
+
+
+def _of_claims(claims: Node) -> Iterator[str]:
+    for claim in claims.items:
+        said = [claim.fields[key] for key in ("on", "that") if key in claim.fields]
+        texts = [str(item.content) for node in said for item in node.items]
+        yield from (text for text in texts if "*" in text or "?" in text)

@@ -136,8 +136,8 @@ def _everywhere(key: str, root: Node) -> None:
 
 
 def _split(key: str) -> Path:
-    parts = key.split(".")
-    return (DOTTED, ".".join(parts[1:])) if parts[0] == DOTTED and len(parts) > 1 else tuple(parts)
+    first, dot, rest = key.partition(".")
+    return (DOTTED, rest) if first == DOTTED and dot else tuple(key.split("."))
 
 
 def _parent(root: Node, path: Path, place: SourcePosition, mistakes: Mistakes) -> dict[str, Node] | None:

@@ -3,6 +3,7 @@
 Reading continues after a mistake. ``check.py`` checks what depends on several entries.
 """
 
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,16 +15,19 @@ from pydantic import BaseModel
 from fslab.cell import Scalar, as_written
 from fslab.errors import similar
 from fslab.machine import tunables
+from fslab.registry import Registry
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.study import claims, flatten, matrix, options
+from fslab.study import claims, matrix, options
 from fslab.study.fields import has_value, is_mapping, keys_of, known_fields, note, note_values, read_keys
 from fslab.study.inputs import Inputs
 from fslab.study.mistakes import Mistakes, brief, suggestion
 from fslab.study.model import NAME, NAME_RULE, StudyFile, StudyLayout, StudyMedium, StudyStack, StudyWorkload
+from fslab.study.options import E
 from fslab.study.overrides import MACHINE
 from fslab.study.source import Node
 from fslab.workloads import REGISTRY as WORKLOADS
+from fslab.workloads import Parameters, Workload
 
 MOST_EXTENDED = 50
 
@@ -60,16 +64,11 @@ def read_study(root: Node, mistakes: Mistakes, inputs: Inputs) -> Draft:
     }
     fields = known_fields(root, keys_of(StudyFile, described=True), mistakes, root)
     draft.values = read_keys(StudyFile, root, fields, mistakes, readers)
-    _inherit(draft)
-    _check_tuning(fields, mistakes, lists=False)
-    return draft
-
-
-def _inherit(draft: Draft) -> None:
-    """Copy the study's machine keys to each stack that does not set them."""
-    for name, stack in draft.stacks.items():
+    for name, stack in draft.stacks.items():  # get the study's machine keys that they do not set
         own = {key: draft.values[key] for key in MACHINE if key in draft.values and not getattr(stack, key)}
         draft.stacks[name] = stack.model_copy(update=own)
+    _check_tuning(fields, mistakes, lists=False)
+    return draft
 
 
 def _entries(node: Node, what: str, read: Callable[[Node, str], None], mistakes: Mistakes) -> None:
@@ -77,46 +76,54 @@ def _entries(node: Node, what: str, read: Callable[[Node, str], None], mistakes:
     if not is_mapping(node, f"a mapping of names, each with {what}", mistakes):
         return
     if not node.fields and node.path != ("media",):
-        mistakes.add(node.place, node.path, f"is empty: at least one is needed, each with {what}")
+        mistakes.at(node, f"is empty: at least one is needed, each with {what}")
     for name, child in node.fields.items():
         if not NAME.fullmatch(name):
-            what_name = f"'{name}' is not a name: use {NAME_RULE}"
-            mistakes.add(child.place, child.path, what_name)
+            mistakes.at(child, f"'{name}' is not a name: use {NAME_RULE}")
         if has_value(child, mistakes, child) and is_mapping(child, what, mistakes):
             read(child, name)
 
 
+def _entry(
+    node: Node, registry: Registry[E], key: str, model: type[BaseModel], mistakes: Mistakes
+) -> tuple[E | None, dict[str, Any], dict[str, Node]]:
+    """Return the registered entry that ``node`` names under ``key``, None without a valid name; the values of the keys
+    of ``model``; and the lists of the entry's own keys."""
+    own, entry = set(keys_of(model, described=True)), options.entry_of(registry, key, node, mistakes)
+    keys: type[BaseModel] | None = None
+    if isinstance(entry, Workload):
+        keys = entry.Parameters
+        node = flattened(node, entry.Parameters, mistakes)
+    elif entry is not None:
+        keys = entry.Options
+    fields = options.fields_for(node, own, keys, mistakes)
+    values = read_keys(model, node, fields, mistakes)
+    axes = options.read_axes(fields, own, mistakes, node)
+    return (entry if key in values else None), values, axes
+
+
 def _medium(draft: Draft, mistakes: Mistakes, node: Node, name: str) -> None:
     draft.medium_nodes[name] = node
-    own = set(keys_of(StudyMedium, described=True))
-    entry = options.entry_of(MEDIA, "type", node, mistakes)
-    fields = options.fields_for(node, own, entry.Options if entry else None, mistakes)
-    values = read_keys(StudyMedium, node, fields, mistakes)
-    axes = options.read_axes(fields, own, mistakes, node)
-    if entry is None or "type" not in values:
-        return
-    if options.check_points(entry.parse_options, axes, mistakes, node):
+    entry, values, axes = _entry(node, MEDIA, "type", StudyMedium, mistakes)
+    if entry is not None and options.check_points(entry.parse_options, axes, mistakes, node):
         draft.media[name] = StudyMedium(**values, options=options.scalars(axes))
 
 
 def _layout(node: Node, mistakes: Mistakes) -> StudyLayout | None:
     if not isinstance(node.content, dict):  # a bare name
         node = Node(content={"type": node}, place=node.place, path=node.path)
-    own = set(keys_of(StudyLayout, described=True))
-    entry = options.entry_of(LAYOUTS, "type", node, mistakes)
-    fields = options.fields_for(node, own, entry.Options if entry else None, mistakes)
-    values = read_keys(StudyLayout, node, fields, mistakes)
-    axes = options.read_axes(fields, own, mistakes, node)
-    if entry is None:
+    entry, _, axes = _entry(node, LAYOUTS, "type", StudyLayout, mistakes)
+    if entry is None or not options.check_points(entry.parse_options, axes, mistakes, node):
         return None
-    taken = options.check_points(entry.parse_options, axes, mistakes, node)
-    return StudyLayout(type=entry.name, options=options.scalars(axes)) if taken and "type" in values else None
+    return StudyLayout(type=entry.name, options=options.scalars(axes))
 
 
 def _stack(draft: Draft, mistakes: Mistakes, node: Node, name: str) -> None:
     readers: Mapping[str, Callable[[Node], Any]] = {
         "medium": lambda child: _media_of(child, name, draft, mistakes),
-        "layout": lambda child: _layouts_of(child, mistakes),
+        "layout": lambda child: tuple(
+            filter(None, (_layout(item, mistakes) for item in _items(child, mistakes)))
+        ),
     }
     fields = known_fields(node, keys_of(StudyStack), mistakes, node)
     values = read_keys(StudyStack, node, fields, mistakes, readers)
@@ -137,18 +144,13 @@ def _media_of(node: Node, stack: str, draft: Draft, mistakes: Mistakes) -> tuple
         elif isinstance(item.content, str):
             names.append(item.content)
         else:
-            mistakes.add(item.place, item.path, "is neither the name of a medium nor a mapping")
+            mistakes.at(item, "is neither the name of a medium nor a mapping")
     return tuple(names)
-
-
-def _layouts_of(node: Node, mistakes: Mistakes) -> tuple[StudyLayout, ...]:
-    found = [_layout(item, mistakes) for item in _items(node, mistakes)]
-    return tuple(layout for layout in found if layout is not None)
 
 
 def _items(node: Node, mistakes: Mistakes) -> list[Node]:
     if not node.items:
-        mistakes.add(node.place, node.path, "the list is empty")
+        mistakes.at(node, "the list is empty")
     return [item for item in node.items if has_value(item, mistakes, item)]
 
 
@@ -188,19 +190,14 @@ def _merged(node: Node, all_workloads: Node, mistakes: Mistakes) -> Node:
     if extends is not None and isinstance(extends.content, str):
         if extends.content not in all_workloads.fields:
             known = [name for name in all_workloads.fields if name != node.path[-1]]
-            what = f"no workload '{extends.content}'{suggestion(extends.content, known)}"
-            mistakes.add(extends.place, extends.path, what)
+            mistakes.at(extends, f"no workload '{extends.content}'{suggestion(extends.content, known)}")
         elif node.path[-1] in ancestors:
             chain = " → ".join([str(node.path[-1]), *ancestors])
-            mistakes.add(extends.place, extends.path, f"extends itself: {chain}")
-        elif (
-            len(ancestors)
-            > MOST_EXTENDED
-            >= len(_ancestors(all_workloads.fields[ancestors[0]], all_workloads))
-        ):
-            mistakes.add(
-                extends.place, extends.path, f"extends more than {MOST_EXTENDED} workloads in a chain"
-            )
+            mistakes.at(extends, f"extends itself: {chain}")
+        elif len(ancestors) > MOST_EXTENDED:
+            base = all_workloads.fields[ancestors[0]]
+            if len(_ancestors(base, all_workloads)) <= MOST_EXTENDED:  # else that one says it
+                mistakes.at(extends, f"extends more than {MOST_EXTENDED} workloads in a chain")
     fields: dict[str, Node] = {}
     for name in reversed(ancestors):
         fields.update(all_workloads.fields[name].fields)
@@ -209,14 +206,8 @@ def _merged(node: Node, all_workloads: Node, mistakes: Mistakes) -> Node:
 
 
 def _workload(node: Node, name: str, draft: Draft, mistakes: Mistakes) -> None:
-    own = set(keys_of(StudyWorkload, described=True))
-    entry = options.entry_of(WORKLOADS, "tool", node, mistakes)
-    if entry is not None:
-        node = flatten.flattened(node, entry.Parameters, mistakes)
-    fields = options.fields_for(node, own, entry.Parameters if entry else None, mistakes)
-    values = read_keys(StudyWorkload, node, fields, mistakes)
-    axes = options.read_axes(fields, own, mistakes, node)
-    if entry is None or "tool" not in values:
+    entry, values, axes = _entry(node, WORKLOADS, "tool", StudyWorkload, mistakes)
+    if entry is None:
         return
     files = draft.inputs.of(axes, entry, mistakes, node)
 
@@ -250,3 +241,42 @@ def _tunable_mistake(key: str, node: Node) -> str | None:
     except ValueError as error:
         return brief(str(error))
     return None
+
+
+def flattened(node: Node, model: type[Parameters], mistakes: Mistakes) -> Node:
+    """Return the mapping with nested keys and commands flattened; note and leave out what cannot be flattened."""
+    fields: dict[str, Node] = {}
+    for key, child in node.fields.items():
+        if key in model.nested_keys and isinstance(child.content, dict):
+            fields |= _leaves(key, child)
+        else:
+            fields[key] = child
+    for key, child in fields.items():
+        if key.rpartition(".")[2] in model.command_keys and isinstance(child.content, list):
+            fields[key] = Node(content=_line(child, node, mistakes), place=child.place, path=child.path)
+    return Node(content=fields, place=node.place, path=node.path)
+
+
+def _leaves(key: str, node: Node) -> dict[str, Node]:
+    found: dict[str, Node] = {}
+    for name, child in node.fields.items():
+        inner = f"{key}.{name}"
+        found |= _leaves(inner, child) if isinstance(child.content, dict) else {inner: child}
+    return found
+
+
+def _line(node: Node, within: Node, mistakes: Mistakes) -> str:
+    """Return commands as text: ``[cp, a, b]`` is one command, ``[[cp, a, b], [sync]]`` are two, one per line."""
+    if node.items and all(isinstance(item.content, list) for item in node.items):
+        return "\n".join(_line(item, within, mistakes) for item in node.items)
+    words = []
+    for item in node.items:
+        if isinstance(item.content, Scalar):
+            words.append(str(item.content))
+        else:
+            what = "is not a word of a command: write [cp, a, b], or [[cp, a, b], [sync]]"
+            note(mistakes, item, what, within)
+    if words and " " in words[0].strip():
+        what = f"'{words[0]}' is not a program: a list holds the words of one command, a list of lists several commands"
+        note(mistakes, node, what, within)
+    return shlex.join(words)

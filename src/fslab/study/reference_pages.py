@@ -141,11 +141,8 @@ def published() -> str:
     reached = [each.test for each in SCENARIOS if each.sequences]
     rows = (f"| {each.test} | {each.about} | {each.lacks} |" for each in SCENARIOS if each.lacks)
     head = "| not repeated | what must not happen | what is missing |\n|---|---|---|"
-    told = fill(
-        f"{len(reached)} of {len(SCENARIOS)} are repeated; each fault is found where it is imitated: "
-        f"{', '.join(reached)}.",
-        WIDTH,
-    )
+    share = f"{len(reached)} of {len(SCENARIOS)} are repeated"
+    told = fill(f"{share}; each fault is found where it is imitated: {', '.join(reached)}.", WIDTH)
     return "\n".join([PUBLISHED, told, "", head, *rows]) + "\n"
 
 
@@ -184,9 +181,8 @@ def _tool(name: str, entry: Any, shared: Mapping[str, str]) -> str:
 
 def _shared() -> dict[str, str]:
     """Return the rows that many tools have alike, by their keys."""
-    rows = Counter(
-        row for _, entry in WORKLOADS for row in _rows(keys_of(entry.Parameters, described=True)).items()
-    )
+    tables = (_rows(keys_of(entry.Parameters, described=True)) for _, entry in WORKLOADS)
+    rows = Counter(row for table in tables for row in table.items())
     return {key: row for (key, row), number in rows.items() if number >= SHARED}
 
 
@@ -203,9 +199,7 @@ def _entries(heading: str, entries: Iterable[tuple[str, Any]]) -> list[str]:
         # The first sentence of the options' description says what the keys say.
         further = " ".join(_about(entry.Options).split()).partition(". ")[2]
         others = ", ".join(f"{', '.join(keys)} as `{first}`" for first, keys in alike.items())
-        about = " ".join(
-            part for part in (f"{entry.summary}.", further, f"{others}." if others else "") if part
-        )
+        about = " ".join(filter(None, (f"{entry.summary}.", further, f"{others}." if others else "")))
         found.append(f"| **`{name}`** | | | {_cell(about)} |")
         found += [row for row in rows.values() if row not in known]
         known = {**dict.fromkeys(rows.values(), name), **known}
@@ -241,12 +235,8 @@ def _lines(rows: Iterable[str]) -> str:
 
 def _rows(keys: Mapping[str, FieldInfo]) -> dict[str, str]:
     """Return the row of a table for each key."""
-    return {
-        key: f"| `{key}` | {_kind(info)} | {_default(info)} | {_cell(info.description or '')} |".replace(
-            "|  |", "| |"
-        )
-        for key, info in keys.items()
-    }
+    rows = {key: (_kind(info), _default(info), _cell(info.description or "")) for key, info in keys.items()}
+    return {key: f"| `{key}` | {' | '.join(row)} |".replace("|  |", "| |") for key, row in rows.items()}
 
 
 def _kind(info: FieldInfo) -> str:
@@ -272,10 +262,8 @@ def _words(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     if "const" in value:
         return f"`{value['const']}`"
     words = {"string": "text", "integer": "integer", "boolean": "true, false", "array": "list"}
-    limits = _limits(value)
-    if value.get("type") == "integer" and limits:
-        return limits
-    return f"{words.get(str(value.get('type')), str(value.get('type', 'any value')))} {limits}".rstrip()
+    kind, limits = str(value.get("type", "any value")), _limits(value)
+    return limits if kind == "integer" and limits else f"{words.get(kind, kind)} {limits}".rstrip()
 
 
 def _limits(value: Mapping[str, Any]) -> str:
@@ -298,11 +286,9 @@ def _default(info: FieldInfo) -> str:
         default = default.value
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
-    title = adapter_of(info).json_schema().get("title") if isinstance(default, float) else None
     if isinstance(default, float):
-        default = {"duration": f"{default:g}s", "share": f"{default * 100:g}%"}.get(
-            str(title), f"{default:g}"
-        )
+        forms = {"duration": f"{default:g}s", "share": f"{default * 100:g}%"}
+        default = forms.get(str(adapter_of(info).json_schema().get("title")), f"{default:g}")
     return "" if default in (None, "", (), {}) else f"`{default}`"
 
 

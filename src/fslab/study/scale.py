@@ -37,7 +37,6 @@ _OWN_BYTES = 96 << 20
 _OWN_SHARE = 1.5
 # So large a disk that what its layout keeps for itself does not matter.
 _PROBE_BYTES = 1 << 40
-
 Axes = Mapping[str, tuple[Scalar, ...]]
 
 
@@ -138,9 +137,8 @@ class _Scaler:
                     best[place] = each
                 if key not in axes:
                     defaults[key] = _written(model, key)
-        found = {key: list(values) for key, values in axes.items()} | {
-            key: [value] for key, value in defaults.items()
-        }
+        found = {key: list(values) for key, values in axes.items()}
+        found |= {key: [value] for key, value in defaults.items()}
         for (key, index), each in best.items():
             self._say(entry, key, found[key][index], each, factor)
             found[key][index] = each.value
@@ -161,7 +159,7 @@ class _Scaler:
             except (ValidationError, FslabError) as error:
                 node = self.root.at(path)
                 said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.what
-                self.mistakes.add(node.place, node.path, f"at scale {self.factor:g}: {brief(said)}")
+                self.mistakes.at(node, f"at scale {self.factor:g}: {brief(said)}")
                 return False
         return True
 

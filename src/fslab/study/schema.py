@@ -19,7 +19,6 @@ from fslab.workloads import REGISTRY as WORKLOADS
 from fslab.workloads import Parameters
 
 Schema = dict[str, Any]
-
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NOT_WANTED = {"$defs", "default", "description", "title"}
 ANY_VALUE: Schema = {"type": ["string", "number", "boolean"]}

@@ -7,7 +7,7 @@ contain all duplicate keys, not only the first. What a study may contain is not 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, TypeAlias
 
@@ -110,9 +110,7 @@ def _compose(text: str, start: SourcePosition, path: Path, mistakes: Mistakes) -
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark and start.line else start.line
         what = ", ".join(str(part) for part in (error.context, error.problem) if part)
-        mistakes.add(
-            SourcePosition(origin=start.origin, rank=start.rank, line=line), path, f"not valid YAML: {what}"
-        )
+        mistakes.add(replace(start, line=line), path, f"not valid YAML: {what}")
     except YAMLError as error:
         what = " ".join(str(error).split())
         mistakes.add(_offset_place(error, text, start), path, f"not valid YAML: {what}")
@@ -153,13 +151,11 @@ def _offset_place(error: YAMLError, text: str, start: SourcePosition) -> SourceP
     offset = getattr(error, "position", None)
     if not start.line or not isinstance(offset, int):
         return start
-    return SourcePosition(origin=start.origin, rank=start.rank, line=text.count("\n", 0, offset) + 1)
+    return replace(start, line=text.count("\n", 0, offset) + 1)
 
 
 def _place(node: YamlNode, origin: SourcePosition) -> SourcePosition:
-    if not origin.line:
-        return origin
-    return SourcePosition(origin=origin.origin, rank=origin.rank, line=node.start_mark.line + 1)
+    return replace(origin, line=node.start_mark.line + 1) if origin.line else origin
 
 
 @dataclass(kw_only=True, slots=True)
@@ -189,10 +185,8 @@ class _Builder:
         if isinstance(node, MappingNode):
             return self._mapping(node, path)
         if isinstance(node, SequenceNode):
-            return [
-                self.build(item, (*path, index), _place(item, self.origin))
-                for index, item in enumerate(node.value)
-            ]
+            items = enumerate(node.value)
+            return [self.build(item, (*path, index), _place(item, self.origin)) for index, item in items]
         return self._scalar(node, path, place)
 
     def _mapping(self, node: MappingNode, path: Path) -> dict[str, Node]:
@@ -230,24 +224,21 @@ class _Builder:
             problem = getattr(error, "problem", None) or error
             self.mistakes.add(place, path, f"not a value fslab reads: {' '.join(str(problem).split())}")
             return None
-        if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
-            self.mistakes.add(
-                place, path, f"'{node.value[:20]}…' is too large: a whole number has at most 64 bits"
-            )
+        wrong = None
+        match value:
+            case int() if value.bit_length() > LARGEST_BITS:
+                wrong = f"'{node.value[:20]}…' is too large: a whole number has at most 64 bits"
+            case float() if not isfinite(value):
+                wrong = f"'{node.value}' is not a finite number"
+            case str():
+                self._printable(value, path, place)
+                if len(value) > LONGEST_TEXT:
+                    wrong = f"a text has at most {LONGEST_TEXT} characters: put it in a file"
+        if wrong is not None:
+            self.mistakes.add(place, path, wrong)
             return None
-        if isinstance(value, float) and not isfinite(value):
-            self.mistakes.add(place, path, f"'{node.value}' is not a finite number")
-            return None
-        if isinstance(value, str):
-            self._printable(value, path, place)
-            if len(value) > LONGEST_TEXT:
-                self.mistakes.add(
-                    place, path, f"a text has at most {LONGEST_TEXT} characters: put it in a file"
-                )
-                return None
-        if value is None or isinstance(value, str | int | float | bool):
-            return value
-        return str(node.value)  # for example a date, as it is written
+        # For example a date is kept as it is written.
+        return value if value is None or isinstance(value, Scalar) else str(node.value)
 
     def _printable(self, text: str, path: Path, place: SourcePosition) -> None:
         """Note a control character: a terminal that displays the study would obey it, and no path needs one."""

@@ -1,7 +1,7 @@
 """Figures as Vega-Lite specifications, for the page in a browser and for SVG and PNG files in a paper.
 
 Each module makes one kind of figure from plain values. No module computes statistics, reads a store or draws. Colours
-are CSS variables (``styles``). A page sets them for light, dark and paper; ``files`` replaces them with colours.
+are CSS variables (``styles``). A page sets them for light, dark and paper; ``paper`` replaces them with colours.
 """
 
 import re

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fslab.report.figures import Figure, _axis
+from fslab.report.figures import Figure, styles
 from fslab.report.figures.styles import StackStyles
 from fslab.units import Unit
 
@@ -47,9 +47,8 @@ def order_figure(key: str, moments: Sequence[OrderPoint], looks: StackStyles) ->
             "stack": moment.stack,
             "workload": moment.workload,
             "minutes": round(moment.minutes, 3),
-            "ratio": _axis.rounded(moment.ratio),
-            "kind": "usable" if moment.usable else "invalid",
-            "validity": "usable" if moment.usable else "invalid",
+            "ratio": styles.rounded(moment.ratio),
+            **dict.fromkeys(("kind", "validity"), "usable" if moment.usable else "invalid"),
         }
         for moment in moments
     ]
@@ -57,15 +56,16 @@ def order_figure(key: str, moments: Sequence[OrderPoint], looks: StackStyles) ->
     level = {"type": "rule", "color": "var(--muted)"}
     point = {"type": "point", "filled": True, "size": 34, "opacity": 0.75}
     layers = [
-        _axis.layer("level", level, [{"ratio": 1}], y={"field": "ratio", "type": "quantitative"}),
-        _axis.layer("trial", point, data, **_order_encoding(present)),
+        styles.layer("level", level, [{"ratio": 1}], y={"field": "ratio", "type": "quantitative"}),
+        styles.layer("trial", point, data, **_order_encoding(present)),
     ]
-    spec = _axis.base("All trials in the order in which they ran", height=220, layer=layers)
     what = "Each point stands for several trials" if grouped else "Each point is a trial"
-    return Figure(
-        id=key,
-        title="Trials in the order in which they ran",
-        spec=spec,
+    return styles.figure(
+        key,
+        "Trials in the order in which they ran",
+        description="All trials in the order in which they ran",
+        height=220,
+        layer=layers,
         caption=f"{what}. A slope or a step that all stacks share comes from the machine, not from them.",
         alt="All trials over time, each as its distance from the median of its cell.",
         marks={"trial": len(data)},
@@ -76,16 +76,16 @@ def _order_encoding(present: StackStyles) -> dict[str, Any]:
     percent = "format(100 * (datum.value - 1), '+.3~r') + ' %'"
     shapes = {"domain": ["usable", "invalid"], "range": ["circle", "cross"]}
     return {
-        "x": _axis.quantity("minutes", "minutes since the first trial", axis={"grid": False}),
-        "y": _axis.quantity(
+        "x": styles.quantity("minutes", "minutes since the first trial", axis={"grid": False}),
+        "y": styles.quantity(
             "ratio",
             "difference from the median of the cell",
             scale={"zero": False},
             axis={"labelExpr": percent, "tickCount": 5},
         ),
         "color": present.colour(),
-        "shape": _axis.name("kind", legend=None, scale=shapes),
-        "tooltip": _axis.tooltip(workload="", stack="", ratio=".4~r", validity=""),
+        "shape": styles.name("kind", legend=None, scale=shapes),
+        "tooltip": styles.tooltip(workload="", stack="", ratio=".4~r", validity=""),
     }
 
 
@@ -99,23 +99,22 @@ def rate_figure(
             "stack": course.stack,
             "trial": course.trial + 1,
             "s": round((step + 0.5) * course.interval_s, 3),
-            "rate": _axis.rounded(value),
+            "rate": styles.rounded(value),
         }
         for course in courses
         for step, value in enumerate(course.values)
     ]
     panel = {
-        "name": "course", "width": _axis.WIDTH, "height": 84, "encoding": _rate_encoding(what, unit, present),
+        "name": "course", "width": styles.WIDTH, "height": 84, "encoding": _rate_encoding(what, unit, present),
         "mark": {"type": "line", "strokeWidth": 1.3, "opacity": 0.75, "interpolate": "step"},
     }  # fmt: skip
-    spec = _axis.base(
+    return styles.figure(
+        key,
         f"{workload}: {what} over time",
-        data={"values": data}, facet=_axis.panels(present.labels), spacing=14, spec=panel,
-    )  # fmt: skip
-    return Figure(
-        id=key,
-        title=f"{workload}: {what} over time",
-        spec=spec,
+        data={"values": data},
+        facet=styles.panels(present.labels),
+        spacing=14,
+        spec=panel,
         caption="A line per trial, all panels on one scale.",
         alt=f"{what} of {workload} over the time of the run, a panel for each of {', '.join(present.labels)}.",
         marks={"course": len(courses)},
@@ -124,8 +123,8 @@ def rate_figure(
 
 def _rate_encoding(what: str, unit: Unit, present: StackStyles) -> dict[str, Any]:
     return {
-        "x": _axis.quantity("s", "time in the run, s", axis={"grid": False}),
-        "y": _axis.quantity("rate", what, axis=_axis.value_axis(unit, tickCount=3)),
-        "detail": _axis.name("trial"),
+        "x": styles.quantity("s", "time in the run, s", axis={"grid": False}),
+        "y": styles.quantity("rate", what, axis=styles.value_axis(unit, tickCount=3)),
+        "detail": styles.name("trial"),
         "color": {**present.colour(), "legend": None},
     }

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fslab.report.figures import Figure, _axis
+from fslab.report.figures import Figure, styles
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Row
 from fslab.units import Unit, metric_text
@@ -45,42 +45,33 @@ def points_figure(
         }
         for point in points
     ]
-    title = _axis.title_of(row.metric, row.unit, row.better)
+    title = styles.title_of(row.metric, row.unit, row.better)
     values = [point.value for point in points]
     near = bool(values) and min(values) > max(values) / 2
     scale = {"zero": not near, "nice": True}
-    x = _axis.quantity("value", title, scale=scale, axis=_axis.value_axis(row.unit))
+    x = styles.quantity("value", title, scale=scale, axis=styles.value_axis(row.unit))
     present = [label for label in looks.labels if any(point.stack == label for point in points)]
     colour = {**looks.colour(), "legend": None}
-    spec = _axis.base(
-        f"{row.workload}: {title}, every trial",
-        height=26 * max(len(present), 1),
-        usermeta=_axis.switches("x", title, row.unit, row.better),
-        encoding={"y": _axis.names("stack", present, 260)},
-        layer=_layers(row, data, medians, x, colour),
-    )
     drawn = sum(each["low"] is not None for each in medians)
-    return Figure(
-        id=key,
-        title=f"{row.workload}, {metric_text(row.metric)}: every trial",
+    return styles.figure(
+        key,
+        f"{row.workload}, {metric_text(row.metric)}: every trial",
+        description=f"{row.workload}: {title}, every trial",
+        height=26 * max(len(present), 1),
+        usermeta=styles.switches("x", title, row.unit, row.better),
+        encoding={"y": styles.names("stack", present, 260)},
+        layer=_layers(row, data, medians, x, colour),
         caption=_caption(points),
         alt=f"{row.workload}, {title}. {row.words}",
-        spec=spec,
-        marks={
-            "trial": len(data),
-            "median": len(medians),
-            "interval": drawn,
-        },
+        marks={"trial": len(data), "median": len(medians), "interval": drawn},
     )
 
 
 def _caption(points: Sequence[PlotPoint]) -> str:
-    caption = "Each point is a trial; the bar is the median, the band its confidence interval."
     kinds = {point.kind for point in points}
-    caption += " Hollow: with warnings." * ("warning" in kinds) + " Crossed: invalid, not compared." * (
-        "invalid" in kinds
-    )
-    return caption
+    hollow, crossed = " Hollow: with warnings.", " Crossed: invalid, not compared."
+    about = "Each point is a trial; the bar is the median, the band its confidence interval."
+    return about + hollow * ("warning" in kinds) + crossed * ("invalid" in kinds)
 
 
 def _layers(
@@ -90,16 +81,15 @@ def _layers(
     x: dict[str, Any],
     colour: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    intervals = [each for each in medians if each["low"] is not None]
-    band = {"type": "rule", "strokeWidth": 9, "opacity": 0.28, "clip": False}
+    band = {"strokeWidth": 9, "opacity": 0.28, "clip": False}
     point = {"type": "point", "size": 46, "strokeWidth": 1.4, "filled": True, "opacity": 0.85}
     tick = {"type": "tick", "thickness": 2.5, "height": 20, "size": 20, "color": "var(--ink)"}
-    low = {**x, "field": "low"}
     return [
-        *[_axis.layer("interval", band, intervals, x=low, x2={"field": "high"}, color=colour)]
-        * bool(intervals),
-        _axis.layer("trial", point, data, x=x, stroke=colour, fill=colour, **_kinds(), tooltip=_tooltip(row)),
-        _axis.layer("median", tick, medians, x={**x, "field": "median"}),
+        *styles.intervals(medians, band, "x", x, color=colour),
+        styles.layer(
+            "trial", point, data, x=x, stroke=colour, fill=colour, **_kinds(), tooltip=_tooltip(row)
+        ),
+        styles.layer("median", tick, medians, x={**x, "field": "median"}),
     ]
 
 
@@ -119,14 +109,14 @@ def _medians(row: Row, looks: StackStyles, best: float | None) -> list[dict[str,
 def _both(name: str, value: float | None, best: float | None) -> dict[str, float | None]:
     """Return a value and, for a page's switch, its ratio to the best median."""
     ratio = None if value is None or not best else value / best
-    return {name: _axis.rounded(value), f"{name}_ratio": _axis.rounded(ratio)}
+    return {name: styles.rounded(value), f"{name}_ratio": styles.rounded(ratio)}
 
 
 def _kinds() -> dict[str, Any]:
     shapes = ["circle", "circle", "M-.7-.7L.7.7M-.7.7L.7-.7"]
     scale = {"domain": ["usable", "warning", "invalid"], "range": shapes}
     return {
-        "shape": _axis.name("kind", legend=None, scale=scale),
+        "shape": styles.name("kind", legend=None, scale=scale),
         "fillOpacity": {"condition": {"test": "datum.kind === 'usable'", "value": 0.55}, "value": 0},
     }
 
@@ -134,10 +124,10 @@ def _kinds() -> dict[str, Any]:
 def _tooltip(row: Row) -> list[dict[str, Any]]:
     title = f"{metric_text(row.metric)} ({row.unit.value})"
     return [
-        _axis.name("stack", title="stack"),
-        _axis.quantity("trial", "trial"),
-        _axis.quantity("value", title, format=".4~s"),
-        _axis.name("validity", title="validity"),
+        styles.name("stack", title="stack"),
+        styles.quantity("trial", "trial"),
+        styles.quantity("value", title, format=".4~s"),
+        styles.name("validity", title="validity"),
     ]
 
 
@@ -147,7 +137,8 @@ def percentiles_figure(
     """Return the figure. ``curves``: stack label → percentile → latency in ns, medians over the usable trials."""
     present = looks.only(list(curves))
     data = [
-        {"stack": stack, "p": percent, "nines": _axis.rounded(-math.log10(1 - percent / 100)), "ns": _axis.rounded(ns)}
+        {"stack": stack, "p": percent, "ns": styles.rounded(ns),
+         "nines": styles.rounded(-math.log10(1 - percent / 100))}
         for stack, curve in curves.items()
         for percent, ns in sorted(curve.items())
         if 50 <= percent < 100 and ns > 0
@@ -156,13 +147,13 @@ def percentiles_figure(
     ticks = [0.30103, *(float(nine) for nine in range(1, math.ceil(last) + 1))]
     scale = {"domain": [0.30103, max(last, 1.0)], "nice": False}
     encoding = {
-        "x": _axis.quantity(
+        "x": styles.quantity(
             "nines", f"share of {operation}s that took no longer",
             scale=scale, axis={"values": ticks, "labelExpr": _LABELS},
         ),
-        "y": _axis.quantity(
+        "y": styles.quantity(
             "ns", f"{operation} latency", scale={"type": "log"},
-            axis=_axis.value_axis(Unit.NANOSECONDS, gridOpacity=_axis.DECADES),
+            axis=styles.value_axis(Unit.NANOSECONDS, gridOpacity=styles.DECADES),
         ),
         "color": present.colour(), "strokeDash": present.dash(),
         "tooltip": [
@@ -171,15 +162,17 @@ def percentiles_figure(
         ],
     }  # fmt: skip
     layers = [
-        _axis.layer("curve", {"type": "line", "strokeWidth": 2}),
-        _axis.layer("percentile", {"type": "point", "filled": True, "size": 34}, shape=present.shape()),
+        styles.layer("curve", {"type": "line", "strokeWidth": 2}),
+        styles.layer("percentile", {"type": "point", "filled": True, "size": 34}, shape=present.shape()),
     ]
-    description = f"{workload}: {operation} latency percentiles"
-    spec = _axis.base(description, height=240, data={"values": data}, encoding=encoding, layer=layers)
-    return Figure(
-        id=key,
-        title=f"{workload}: {operation} latency by percentile",
-        spec=spec,
+    return styles.figure(
+        key,
+        f"{workload}: {operation} latency by percentile",
+        description=f"{workload}: {operation} latency percentiles",
+        height=240,
+        data={"values": data},
+        encoding=encoding,
+        layer=layers,
         caption="Medians of the trials' percentiles. Each step to the right is ten times rarer.",
         alt=f"Latency of {operation}s of {workload} by percentile, a curve for each of {', '.join(present.labels)}.",
         marks={"percentile": len(data), "curve": len({str(row["stack"]) for row in data})},

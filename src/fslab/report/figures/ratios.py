@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from fslab.claims.model import PublishedTable
-from fslab.report.figures import Figure, _axis
+from fslab.report.figures import Figure, styles
 from fslab.units import metric_text
 
 NUMBERS = ("published", "measured", "low", "high")
+_AXIS = {"labelExpr": "format(datum.value, '.3~r') + ' ×'", "labelOverlap": True}
+_ONE = {"type": "rule", "color": "var(--muted)", "strokeDash": [3, 3]}
+_SPAN = {"type": "rule", "strokeWidth": 2.5, "color": "var(--s1)"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,40 +28,30 @@ class ForestRatio:
 
 def forest_figure(key: str, title: str, axis: str, ratios: Sequence[ForestRatio]) -> Figure:
     """Return the figure. ``axis``: title of the axis, with numerator and denominator."""
-    data = [_axis.row(each) for each in ratios]
-    axis_of_ratios = {"labelExpr": "format(datum.value, '.3~r') + ' ×'", "tickCount": 5, "labelOverlap": True}
-    x = _axis.quantity("low", axis, scale={"type": "log"}, axis=axis_of_ratios)
-    y = _axis.names("label", [each.label for each in ratios], 320)
-    height = 22 * max(len(ratios), 1)
-    spec = _axis.base(title, height=height, layer=_forest_layers(data, x, y))
-    return Figure(
-        id=key,
-        title=title,
-        spec=spec,
-        caption="Filled: significant after Holm correction; hollow: not significant.",
-        alt=f"{title}: {len(ratios)} ratios with their intervals on a log axis.",
-        marks={"ratio": len(data), "interval": len(data)},
-    )
-
-
-def _forest_layers(data: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
-    one = {"type": "rule", "color": "var(--muted)", "strokeDash": [3, 3]}
+    data = [styles.row(each) for each in ratios]
+    x = styles.quantity("low", axis, scale={"type": "log"}, axis={**_AXIS, "tickCount": 5})
+    y = styles.names("label", [each.label for each in ratios], 320)
     point = {"type": "point", "size": 60, "filled": True, "stroke": "var(--s1)", "fill": "var(--s1)"}
 
     def sure(otherwise: float) -> dict[str, Any]:
         return {"condition": {"test": "datum.sure", "value": 1}, "value": otherwise}
 
-    return [
-        _axis.layer("one", one, [{"x": 1}], x={"field": "x", "type": "quantitative"}),
-        _axis.layer(
-            "interval", {"type": "rule", "strokeWidth": 2.5, "color": "var(--s1)"}, data,
-            y=y, x=x, x2={"field": "high"}, opacity=sure(0.5),
-        ),
-        _axis.layer(
-            "ratio", point, data, y=y, x={**x, "field": "ratio"}, fillOpacity=sure(0),
-            tooltip=_axis.tooltip(label="", ratio=".4~r", low=".4~r", high=".4~r"),
-        ),
-    ]  # fmt: skip
+    return styles.figure(
+        key,
+        title,
+        height=22 * max(len(ratios), 1),
+        layer=[
+            styles.layer("one", _ONE, [{"x": 1}], x={"field": "x", "type": "quantitative"}),
+            styles.layer("interval", _SPAN, data, y=y, x=x, x2={"field": "high"}, opacity=sure(0.5)),
+            styles.layer(
+                "ratio", point, data, y=y, x={**x, "field": "ratio"}, fillOpacity=sure(0),
+                tooltip=styles.tooltip(label="", ratio=".4~r", low=".4~r", high=".4~r"),
+            ),
+        ],
+        caption="Filled: significant after Holm correction; hollow: not significant.",
+        alt=f"{title}: {len(ratios)} ratios with their intervals on a log axis.",
+        marks={"ratio": len(data), "interval": len(data)},
+    )  # fmt: skip
 
 
 def published_figures(prefix: str, tables: Iterable[PublishedTable]) -> Iterator[Figure]:
@@ -74,13 +67,15 @@ def _published(table: PublishedTable) -> list[dict[str, Any]]:
     return [
         {
             "label": f"{line.workload}, {metric_text(line.metric)}: {stack}",
-            "published": _axis.rounded(cell.printed),
-            "measured": _axis.rounded(cell.measured), "low": _axis.rounded(cell.low), "high": _axis.rounded(cell.high),
+            "published": styles.rounded(cell.printed),
+            "measured": styles.rounded(cell.measured),
+            "low": styles.rounded(cell.low),
+            "high": styles.rounded(cell.high),
         }
         for line in table.lines
         for stack, cell in zip(table.stacks, line.cells, strict=True)
         if stack != table.reference and cell.printed is not None
-    ]  # fmt: skip
+    ]
 
 
 # An offset puts the middle of both lines beside the mark.
@@ -93,17 +88,13 @@ def _published_figure(key: str, table: PublishedTable, data: list[dict[str, Any]
     intervals = [each for each in measured if each["low"] is not None and each["high"] is not None]
     title = f"Published and measured values, table {table.name}"
     labels = [each["label"] for each in data]
-    spec = _axis.base(
+    return styles.figure(
+        key,
         title,
         height=34 * max(len(data), 1),
         # The stack has a line of its own: in one line, labels that differ at their ends would be cut to the same text.
-        encoding={"y": _axis.names("label", labels, 320, **_TWO_LINES)},
+        encoding={"y": styles.names("label", labels, 320, **_TWO_LINES)},
         layer=_published_layers(data, measured, intervals, f"÷ {table.reference}"),
-    )
-    return Figure(
-        id=key,
-        title=title,
-        spec=spec,
         caption=_caption(table, bare=len(intervals) < len(measured)),
         alt=f"{title}: {len(data)} published ratios to {table.reference}, {len(measured)} of them measured too.",
         marks={"interval": len(intervals), "measured": len(measured), "published": len(data)},
@@ -135,16 +126,14 @@ def _published_layers(
     intervals: Sequence[dict[str, Any]],
     title: str,
 ) -> list[dict[str, Any]]:
-    axis = {"labelExpr": "format(datum.value, '.3~r') + ' ×'", "values": _ticks(data), "labelOverlap": True}
-    x = _axis.quantity("published", title, scale={"type": "log", "nice": False, "padding": 10}, axis=axis)
-    one = {"type": "rule", "color": "var(--muted)", "strokeDash": [3, 3]}
-    line = {"type": "rule", "strokeWidth": 2.5, "color": "var(--s1)"}
+    scale = {"type": "log", "nice": False, "padding": 10}
+    x = styles.quantity("published", title, scale=scale, axis={**_AXIS, "values": _ticks(data)})
     filled = {"type": "point", "shape": "circle", "size": 50, "filled": True, "color": "var(--s1)"}
     hollow = {"type": "point", "shape": "diamond", "size": 120, "filled": False, "color": "var(--ink)"}
-    shown = _axis.tooltip(label="", published=".4~r", measured=".4~r", low=".4~r", high=".4~r")
+    shown = styles.tooltip(label="", published=".4~r", measured=".4~r", low=".4~r", high=".4~r")
     return [
-        _axis.layer("one", one, [{"x": 1}], x={"field": "x", "type": "quantitative"}, y=None),
-        _axis.layer("interval", line, intervals, x={**x, "field": "low"}, x2={"field": "high"}),
-        _axis.layer("measured", filled, measured, x={**x, "field": "measured"}, tooltip=shown),
-        _axis.layer("published", hollow, data, x=x, tooltip=shown),
+        styles.layer("one", _ONE, [{"x": 1}], x={"field": "x", "type": "quantitative"}, y=None),
+        styles.layer("interval", _SPAN, intervals, x={**x, "field": "low"}, x2={"field": "high"}),
+        styles.layer("measured", filled, measured, x={**x, "field": "measured"}, tooltip=shown),
+        styles.layer("published", hollow, data, x=x, tooltip=shown),
     ]

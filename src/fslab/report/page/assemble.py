@@ -13,19 +13,18 @@ from fslab.analysis.usable_trials import is_usable
 from fslab.analysis.workload_groups import Group, MetricsOf, groups, headline_metrics, metrics_of
 from fslab.claims.model import Verdicts
 from fslab.explain.evidence import Explanation
+from fslab.report import crash_safety
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
-from fslab.report.figures import Figure, crash_safety, over_time, ratios, slug
-from fslab.report.figures import heat as heat_figure
+from fslab.report.figures import Figure, over_time, paper, ratios, slug
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
-from fslab.report.page import heat, method, publication, sections, sweeps
+from fslab.report.page import heat, method, sections, sweeps
 from fslab.report.page.model import Page, PageComparison, Part, Section
-from fslab.report.page.packing import Packer
-from fslab.report.row_words import line, slices_words
+from fslab.report.row_words import line, machine_words, slices_words, spread_of_counts
 from fslab.store.campaign import Campaign
 from fslab.trial_record import TrialRecord
-from fslab.units import counted, first_of, format_size, listed
+from fslab.units import counted, first_of, listed
 
 FEW = 3  # metrics that the first screen has room for in words
 BRIEF_FROM = 2_000  # trials, or metrics; with more, a page omits details of each trial that few readers need
@@ -56,10 +55,8 @@ def page(
         part(source, known=known, prefix=f"{number}-" if number else "")
         for number, source in enumerate(sources)
     )
-    titles = dict.fromkeys(each.report.title for each in parts)
-    return Page(
-        title=" and ".join(titles), made=f"fslab {__version__}", parts=parts, comparisons=tuple(comparisons)
-    )
+    title = " and ".join(dict.fromkeys(each.report.title for each in parts))
+    return Page(title=title, made=f"fslab {__version__}", parts=parts, comparisons=tuple(comparisons))
 
 
 def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix: str = "") -> Part:
@@ -69,9 +66,12 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
     report = build(campaign, trials, known=known, together=together)
     claims, tables = (source.verdicts.claims, source.verdicts.tables) if source.verdicts else ((), ())
     concluded = conclude(report, claims)
-    anchors = _anchors([group.label for group in together], prefix)
-    ids = _Names()
-    maker = sections.SectionBuilder(report=report, packer=Packer(), brief=source.large is not None)
+    lines = [line(each, concluded.standings) for each in concluded.standings]
+    ids, names = _Names(), _Names()
+    anchors = {
+        each.label: names.free(f"{prefix}w-{slug(each.label).strip('-') or 'workload'}") for each in together
+    }
+    maker = sections.SectionBuilder(report=report, brief=source.large is not None)
     made: tuple[Section, ...] = tuple(maker.section(group, anchors[group.label]) for group in together)
     return Part(
         report=report,
@@ -79,13 +79,10 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
         asked=_asked(report),
         machine=_machine(report),
         conclusion=concluded,
-        # With more of them, the table is clearer.
-        lines=tuple(line(each, concluded.standings) for each in concluded.standings)
-        if len(concluded.standings) <= FEW
-        else (),
+        lines=tuple(lines) if len(lines) <= FEW else (),  # else the table is clearer
         sure=_confidence(report),
         heat=heat.rows(report, concluded.standings, anchors),
-        tradeoffs=ids.given_to(crash_safety.figures(report, prefix)),
+        tradeoffs=ids.given_to(crash_safety.tradeoffs(report, prefix)),
         sweeps=() if _too_many(report) else ids.given_to(sweeps.figures(report, together, prefix)),
         sections=tuple(replace(each, figures=ids.given_to(each.figures)) for each in made),
         order=ids.given_to(_order(together, report, f"{prefix}order", known)),
@@ -93,8 +90,8 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
         study=campaign.study_source,
         statements=source.statements,
         claims=claims,
-        conditions=publication.conditions(source.verdicts.nearness) if source.verdicts else None,
-        published_values=tuple(publication.values(tables)),
+        conditions=method.publication_conditions(source.verdicts.nearness) if source.verdicts else None,
+        published_values=tuple(method.published_values(tables)),
         published=ids.given_to(ratios.published_figures(f"{prefix}published-", tables)),
         left_out=dict(_left_out(source, report)),
     )
@@ -102,15 +99,13 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
 
 def _confidence(report: Report) -> str:
     """Return the number of trials, and what the intervals mean."""
-    counts = sorted({len(item.values) for row in report.rows for item in row.summaries if item.values})
+    counts = {len(item.values) for row in report.rows for item in row.summaries if item.values}
     if not counts:
         return "No trial is stored yet."
-    trials = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     share = f"{report.coverage * 100:g} %"
     meaning = f"A {share} CI contains the true value in {share} of repeated campaigns."
-    noun = "trial" if counts == [1] else "trials"
     sliced = slices_words(report)
-    told = f"{trials} {noun} of each cell, in random order. {meaning}"
+    told = f"{spread_of_counts(counts)} of each cell, in random order. {meaning}"
     return f"{told} {sliced[0].upper()}{sliced[1:]}." if sliced else told
 
 
@@ -133,7 +128,7 @@ def figures(found: Page) -> Iterator[Figure]:
     """Yield all figures of a page, and the heat map, which a page shows as a table."""
     for number, each in enumerate(found.parts):
         labels = [stack.label for stack in each.report.stacks]
-        if shares := heat_figure.figure(f"{number}-heat" if number else "heat", each.heat, labels):
+        if shares := paper.figure(f"{number}-heat" if number else "heat", each.heat, labels):
             yield shares
         yield from each.published
         yield from each.tradeoffs
@@ -141,12 +136,6 @@ def figures(found: Page) -> Iterator[Figure]:
         yield from (figure for section in each.sections for figure in section.figures)
         yield from each.order
     yield from (figure for comparison in found.comparisons for figure in comparison.figures)
-
-
-def _anchors(labels: Sequence[str], prefix: str) -> dict[str, str]:
-    """Return workload → id of its section, readable and unique."""
-    names = _Names()
-    return {label: names.free(f"{prefix}w-{slug(label).strip('-') or 'workload'}") for label in labels}
 
 
 class _Names:
@@ -180,24 +169,20 @@ def _asked(report: Report) -> str:
 
 
 def _machine(report: Report) -> str:
-    cpus = f"{report.cpus} × " if report.cpus else ""
-    memory = f"{format_size(report.memory_bytes)} memory" if report.memory_bytes else "memory unknown"
-    told = [f"Linux {report.kernel or 'of unknown version'}", f"{cpus}{report.cpu or 'CPU unknown'}", memory]
-    told += [
-        f"in a {guest.machine} guest with Linux {guest.kernel or 'of unknown version'}"
-        for guest in report.guests
-    ]
+    told = [f"Linux {report.kernel or 'of unknown version'}", *machine_words(report)]
+    told += (
+        f"in a {each.machine} guest with Linux {each.kernel or 'of unknown version'}"
+        for each in report.guests
+    )
     return ", ".join(told) + "."
 
 
 def _order(together: Sequence[Group], report: Report, key: str, known: MetricsOf) -> Iterator[Figure]:
     """Yield the figure of all trials over time, each relative to the median of its cell; of very many, a summary."""
-    labels = {stack.id: stack.label for stack in report.stacks}
+    labels = report.labels
     moments: list[over_time.OrderPoint] = []
-    begun = min(
-        (t.started for group in together for each in group.trials.values() for t in each), default=None
-    )
-    if begun is None:
+    started = (one.started for group in together for each in group.trials.values() for one in each)
+    if (begun := min(started, default=None)) is None:
         return
     for group in together:
         for metric in metrics_of(group, known)[:1]:

@@ -10,9 +10,15 @@ from fslab.report.figures.ratios import ForestRatio, forest_figure
 from fslab.report.page.assemble import CampaignSource
 from fslab.report.page.model import PageCell, PageComparison, PageTable
 from fslab.stats import Interval
-from fslab.units import Direction, format_value, metric_text, ratio_text
+from fslab.units import Direction, metric_text, ratio_text
 
 MOST = 60  # maximum number of lines in one figure
+_YES = {True: "yes", False: "no"}
+_READING = {
+    Direction.HIGHER: "right of 1: B is better",
+    Direction.LOWER: "left of 1: B is better",
+    Direction.NEITHER: "no preferred direction",
+}
 
 
 def comparisons(sources: Sequence[CampaignSource]) -> list[PageComparison]:
@@ -63,50 +69,32 @@ def _figures(found: CampaignComparison, key: str) -> Iterator[Figure]:
             and (interval := line.answer.interval) is not None
         ][:MOST]
         if ratios:
-            reading = {
-                Direction.HIGHER: "right of 1: B is better",
-                Direction.LOWER: "left of 1: B is better",
-                Direction.NEITHER: "no preferred direction",
-            }[better]
             title = "B ÷ A" if better is Direction.NEITHER else f"B ÷ A where {better.value} is better"
-            yield forest_figure(f"{key}-{better.value}", title, f"B ÷ A ({reading})", ratios)
+            yield forest_figure(f"{key}-{better.value}", title, f"B ÷ A ({_READING[better]})", ratios)
 
 
 def _tables(found: CampaignComparison) -> Iterator[PageTable]:
     if found.means:
-        yield PageTable(
-            caption="Geometric means of the ratios B ÷ A",
-            columns=("block size", "better", "workloads", "mean", "95 % CI"),
-            rows=tuple(
+        columns = ("block size", "better", "workloads", "mean", "95 % CI")
+        means = (
+            (
+                mean.stack,
                 (
-                    mean.stack,
-                    (
-                        PageCell(text=mean.block_size or "–"),
-                        PageCell(text=mean.better.value),
-                        PageCell(text=str(mean.of), sort=mean.of),
-                        PageCell(text=ratio_text(mean.ratio)[0], sort=mean.ratio),
-                        PageCell(text=_span(mean.interval)),
-                    ),
-                )
-                for mean in found.means
-            ),
-        )
-    yield PageTable(
-        caption=f"Every figure: A is {found.a.name}, B is {found.b.name}",
-        columns=("A", "B", "B ÷ A", "95 % CI", "B is"),
-        rows=tuple((_name(line), _fields(line)) for line in found.lines),
-    )
+                    mean.block_size or "–", mean.better.value, PageCell(text=str(mean.of), sort=mean.of),
+                    PageCell.ratio(mean.ratio), _span(mean.interval),
+                ),
+            )
+            for mean in found.means
+        )  # fmt: skip
+        yield PageTable.of("Geometric means of the ratios B ÷ A", columns, means)
+    caption = f"Every figure: A is {found.a.name}, B is {found.b.name}"
+    lines = ((_name(line), _fields(line)) for line in found.lines)
+    yield PageTable.of(caption, ("A", "B", "B ÷ A", "95 % CI", "B is"), lines)
 
 
-def _fields(line: ComparisonLine) -> tuple[PageCell, ...]:
-    answer = line.answer
-    return (
-        PageCell(text=format_value(line.a.median, line.unit), sort=line.a.median, unit=line.unit.value),
-        PageCell(text=format_value(line.b.median, line.unit), sort=line.b.median, unit=line.unit.value),
-        PageCell(text="–" if answer.ratio is None else ratio_text(answer.ratio)[0], sort=answer.ratio),
-        PageCell(text=_span(answer.interval)),
-        PageCell(text=line.verdict),
-    )
+def _fields(line: ComparisonLine) -> tuple[PageCell | str, ...]:
+    sides = (PageCell.of(side.median, line.unit) for side in (line.a, line.b))
+    return (*sides, PageCell.ratio(line.answer.ratio), _span(line.answer.interval), line.verdict)
 
 
 def _span(interval: Interval | None) -> str:
@@ -115,18 +103,8 @@ def _span(interval: Interval | None) -> str:
 
 def _differing(found: CampaignComparison) -> Iterator[PageTable]:
     if found.differences:
-        yield PageTable(
-            caption="Facts that differ between A and B",
-            columns=("A", "B", "decisive"),
-            rows=tuple(
-                (
-                    each.fact,
-                    (
-                        PageCell(text=", ".join(each.a) or "unknown"),
-                        PageCell(text=", ".join(each.b) or "unknown"),
-                        PageCell(text="yes" if each.decisive else "no"),
-                    ),
-                )
-                for each in found.differences
-            ),
+        rows = (
+            (each.fact, (*(", ".join(side) or "unknown" for side in (each.a, each.b)), _YES[each.decisive]))
+            for each in found.differences
         )
+        yield PageTable.of("Facts that differ between A and B", ("A", "B", "decisive"), rows)

@@ -7,7 +7,6 @@ from fslab.analysis.table_rows import Mark
 from fslab.report.model import Report, Row, Summary
 from fslab.report.page.model import HeatRow, HeatTile
 from fslab.report.row_words import margin
-from fslab.report.table_fields import absence
 from fslab.units import Direction, format_value, metric_text
 
 MOST_NAMED = 3
@@ -17,10 +16,8 @@ _UNDECIDED = {StandingCertainty.OPEN: "needs more trials", StandingCertainty.COU
 def rows(report: Report, standings: Sequence[Standing], anchors: Mapping[str, str]) -> tuple[HeatRow, ...]:
     """Return a row for each metric of each workload. ``anchors``: workload → anchor of its section."""
     by_key = {(each.workload, each.metric): each for each in standings}
-    return tuple(
-        _row(row, by_key.get((row.workload, row.metric)), report, anchors[row.workload])
-        for row in report.rows
-    )
+    keyed = [(row, by_key.get((row.workload, row.metric))) for row in report.rows]
+    return tuple(_row(row, standing, report, anchors[row.workload]) for row, standing in keyed)
 
 
 def share(row: Row, summary: Summary, best: float | None) -> float | None:
@@ -38,7 +35,7 @@ def best_of(row: Row) -> float | None:
 
 
 def _row(row: Row, standing: Standing | None, report: Report, anchor: str) -> HeatRow:
-    labels = {stack.id: stack.label for stack in report.stacks}
+    labels = report.labels
     best = best_of(row)
     tiles = tuple(_tile(row, summary, best, labels[summary.stack]) for summary in row.summaries)
     chosen = [labels[summary.stack] for summary in row.summaries if summary.mark is not Mark.NONE]
@@ -60,17 +57,12 @@ def _tile(row: Row, summary: Summary, best: float | None, label: str) -> HeatTil
     value = format_value(summary.median, row.unit)
     if summary.median is None:
         return HeatTile(
-            stack=label, share=None, value="–", decided=True, words=absence(summary), asked=summary.planned
+            stack=label, share=None, value="–", decided=True, words=summary.absence, asked=summary.planned
         )
     open_row = all(other.mark is Mark.NONE for other in row.summaries)
     decided = summary.mark is not Mark.MAYBE_BEST and not open_row
-    words = (
-        "the best of all"
-        if summary.mark is Mark.BEST
-        else "clearly worse"
-        if decided
-        else "may equal the best"
-    )
+    words = "the best of all" if summary.mark is Mark.BEST else "clearly worse"
+    words = words if decided else "may equal the best"
     return HeatTile(stack=label, share=how_good, value=value, words=words, decided=decided)
 
 

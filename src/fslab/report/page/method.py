@@ -1,10 +1,12 @@
-"""Describes how it was measured: the machine, versions, seeds, and the trials not compared, with reasons. Pure."""
+"""Tables of a page: how it was measured, the trials not compared, and a publication's figures and conditions. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fslab.analysis.labels import medium_label
 from fslab.analysis.usable_trials import is_usable
+from fslab.claims.model import PublishedTable, TableCell
+from fslab.claims.publication_likeness import Condition
 from fslab.machine.differences import MEASURED_ON_DEVICES, without
 from fslab.names import shown
 from fslab.report.model import Report
@@ -12,7 +14,7 @@ from fslab.report.page.model import PageCell, PageTable
 from fslab.stopping_settings import Until
 from fslab.store.campaign import Campaign
 from fslab.trial_record import Severity, TrialRecord
-from fslab.units import format_size
+from fslab.units import Unit, format_size, metric_text
 
 MOST = 400  # maximum number of rows in the table of trials that are not compared
 
@@ -20,10 +22,8 @@ MOST = 400  # maximum number of rows in the table of trials that are not compare
 def tables(campaign: Campaign, trials: Sequence[TrialRecord], report: Report) -> Iterator[PageTable]:
     """Yield the tables in the order in which a reader needs them."""
     yield _pairs("Campaign", _campaign(campaign, report))
-    yield _pairs(
-        "Machine",
-        {_words(name): _text(name, value) for name, value in campaign.machine.items() if _known(value)},
-    )
+    facts = {_words(name): _text(name, value) for name, value in campaign.machine.items() if _known(value)}
+    yield _pairs("Machine", facts)
     versions: dict[str, set[str]] = {}
     for trial in trials:
         for name, version in trial.provenance.tools.items():
@@ -31,8 +31,8 @@ def tables(campaign: Campaign, trials: Sequence[TrialRecord], report: Report) ->
     if versions:
         found = {name: ", ".join(sorted(each)) for name, each in sorted(versions.items())}
         yield _pairs("Versions of the tools", found)
-    for title, facts in _devices(trials):
-        yield _pairs(title, dict(_described(facts)))
+    for title, about in _devices(trials):
+        yield _pairs(title, dict(_described(about)))
     unusable = [trial for trial in trials if not is_usable(trial)]
     if unusable:
         yield _unusable(unusable, report)
@@ -47,6 +47,9 @@ def _campaign(campaign: Campaign, report: Report) -> dict[str, str]:
         Until.CLAIMS: "until claims are decided, with a margin of",
     }
     told = {"name": campaign.name, "note": campaign.note}
+    most = goal = ""
+    if stopping.precision is not None:
+        most, goal = f" to {stopping.most}", f", {until[stopping.until]} {stopping.precision * 100:g} %"
     return {
         "campaign": campaign.id,
         **{key: shown(text) for key, text in told.items() if text},
@@ -54,9 +57,7 @@ def _campaign(campaign: Campaign, report: Report) -> dict[str, str]:
         "started": f"{campaign.created:%Y-%m-%d %H:%M} UTC",
         "trials": f"{counts.stored} stored: {counts.usable} usable ({counts.with_warnings} with warnings), "
         f"{counts.invalid} invalid, {counts.failed} failed",
-        "repeated": f"{stopping.trials} times"
-        if stopping.precision is None
-        else f"{stopping.trials} to {stopping.most} times, {until[stopping.until]} {stopping.precision * 100:g} %",
+        "repeated": f"{stopping.trials}{most} times{goal}",
         "order": f"each cell once per block, in a random order per block (seed {campaign.seed})",
         "settings": ", ".join(campaign.settings.set) or "those of the study",
     }
@@ -86,26 +87,23 @@ def _described(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _unusable(trials: Sequence[TrialRecord], report: Report) -> PageTable:
-    labels = {stack.id: stack.label for stack in report.stacks}
+    labels = report.labels
     caption = f"Failed and invalid trials, which are not compared ({len(trials)})"
     if len(trials) > MOST:
         caption += f"; the first {MOST}"
-    return PageTable(
-        caption=caption,
-        columns=("stack", "trial", "state", "reason"),
-        rows=tuple(
+    rows = (
+        (
+            trial.cell.workload.name,
             (
-                trial.cell.workload.name,
-                (
-                    PageCell(text=labels.get(trial.cell.stack_id, trial.cell.stack.name)),
-                    PageCell(text=str(trial.key.block + 1), sort=trial.key.block),
-                    PageCell(text=trial.status_text if trial.status.value != "ok" else "invalid"),
-                    PageCell(text=_why(trial)),
-                ),
-            )
-            for trial in trials[:MOST]
-        ),
+                labels.get(trial.cell.stack_id, trial.cell.stack.name),
+                PageCell(text=str(trial.key.block + 1), sort=trial.key.block),
+                trial.status_text if trial.status.value != "ok" else "invalid",
+                _why(trial),
+            ),
+        )
+        for trial in trials[:MOST]
     )
+    return PageTable.of(caption, ("stack", "trial", "state", "reason"), rows)
 
 
 def _why(trial: TrialRecord) -> str:
@@ -114,11 +112,7 @@ def _why(trial: TrialRecord) -> str:
 
 
 def _pairs(caption: str, pairs: Mapping[str, str]) -> PageTable:
-    return PageTable(
-        caption=caption,
-        columns=("",),
-        rows=tuple((name, (PageCell(text=text),)) for name, text in pairs.items()),
-    )
+    return PageTable.of(caption, ("",), ((name, (text,)) for name, text in pairs.items()))
 
 
 def _known(value: Any) -> bool:
@@ -137,3 +131,32 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def publication_conditions(found: Sequence[Condition]) -> PageTable | None:
+    """Return the table of the conditions; None if the publication states none."""
+    if not found:
+        return None
+    rows = ((one.name, (one.theirs, one.here, one.near_word)) for one in found)
+    return PageTable.of("Conditions", ("publication", "here", "alike"), rows)
+
+
+def published_values(tables: Iterable[PublishedTable]) -> Iterator[PageTable]:
+    """Yield a table with the values, in their units, of each published table of which some were measured."""
+    for table in tables:
+        rows = tuple(
+            (f"{line.workload}, {metric_text(line.metric)}: {stack}", _fields(cell, line.unit))
+            for line in table.lines
+            if line.unit is not None
+            for stack, cell in zip(table.stacks, line.cells, strict=True)
+            if cell.printed_value is not None
+        )
+        if any(cell.measured_median is not None for line in table.lines for cell in line.cells):
+            columns = ("published", "median here", "here ÷ published")
+            yield PageTable(caption=f"Values of table {table.name}", columns=columns, rows=rows)
+
+
+def _fields(cell: TableCell, unit: Unit) -> tuple[PageCell, ...]:
+    printed, here = cell.printed_value, cell.measured_median
+    ratio = here / printed if here is not None and printed else None
+    return (PageCell.of(printed, unit), PageCell.of(here, unit), PageCell.ratio(ratio))

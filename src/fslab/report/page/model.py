@@ -1,7 +1,8 @@
 """The contents of a page as plain values. Templates lay them out and escape them; text here is not escaped."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from fslab.claims.model import EvaluatedClaim
 from fslab.explain.evidence import Explanation
@@ -9,6 +10,7 @@ from fslab.report.conclusion import Conclusion
 from fslab.report.figures import Figure
 from fslab.report.model import Report, Row
 from fslab.trial_record import Command
+from fslab.units import Unit, format_value, ratio_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +54,15 @@ class PageCell:
     unit: str = ""
     notes: tuple[int, ...] = ()
 
+    @classmethod
+    def of(cls, value: float | None, unit: Unit, notes: tuple[int, ...] = ()) -> Self:
+        """Return the field of a value."""
+        return cls(text=format_value(value, unit), sort=value, unit=unit.value, notes=notes)
+
+    @classmethod
+    def ratio(cls, ratio: float | None) -> Self:
+        return cls(text="–" if ratio is None else ratio_text(ratio)[0], sort=ratio)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PageTable:
@@ -60,6 +71,17 @@ class PageTable:
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[PageCell, ...]], ...]
+
+    @classmethod
+    def of(
+        cls, caption: str, columns: tuple[str, ...], rows: Iterable[tuple[str, Iterable[PageCell | str]]]
+    ) -> Self:
+        """Return a table. A field can be a text."""
+        made = (
+            (name, tuple(PageCell(text=each) if isinstance(each, str) else each for each in fields))
+            for name, fields in rows
+        )
+        return cls(caption=caption, columns=columns, rows=tuple(made))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -74,12 +74,8 @@ def seen(label: str, trials: Sequence[TrialRecord]) -> ObservedFigures:
 
 def requests(trials: Iterable[TrialRecord]) -> tuple[RequestMap, ...]:
     """Return the requests of the first usable trial whose disks kept a log, one map per disk; empty without one."""
-    logged = (
-        trial.raw[disk_request_map.NAME]
-        for trial in trials
-        if is_usable(trial) and disk_request_map.NAME in trial.raw
-    )
-    return next((maps for text in logged if (maps := disk_request_map.read(text))), ())
+    logged = (trial.raw.get(disk_request_map.NAME) for trial in trials if is_usable(trial))
+    return next((maps for text in logged if text and (maps := disk_request_map.read(text))), ())
 
 
 def amplification(trials: Sequence[TrialRecord]) -> tuple[float, float] | None:
@@ -90,12 +86,8 @@ def amplification(trials: Sequence[TrialRecord]) -> tuple[float, float] | None:
 
 def cpu_shares(trials: Iterable[TrialRecord]) -> dict[str, float]:
     """Return kind → mean percent of all CPUs; empty if it was not measured."""
-    found = {}
-    for kind in KINDS:
-        values = figures(trials, f"machine_cpu_{kind}")
-        if values:
-            found[kind] = statistics.fmean(values)
-    return found
+    measured = {kind: figures(trials, f"machine_cpu_{kind}") for kind in KINDS}
+    return {kind: statistics.fmean(values) for kind, values in measured.items() if values}
 
 
 def figures(trials: Iterable[TrialRecord], name: str) -> list[float]:

@@ -20,15 +20,14 @@ from markupsafe import Markup, escape
 
 from fslab import safe_output
 from fslab.claims.claim_words import NOT_PRINTED, claim_verdict_words, scoped_words
-from fslab.claims.model import ClaimAnswer
 from fslab.errors import FslabError
 from fslab.names import study_id
 from fslab.report.figures import styles
-from fslab.report.figures.files import VEGA_LITE
+from fslab.report.figures.paper import VEGA_LITE
 from fslab.report.figures.styles import StackStyles
-from fslab.report.fleet_changes import ShownChange
+from fslab.report.fleet_terminal import ShownChange
 from fslab.report.page.model import HeatRow, Page, Part
-from fslab.report.page.packing import packed
+from fslab.report.page.sections import packed
 from fslab.store.campaign import Campaign
 from fslab.store.fleet_values import AssignmentSummary, FleetSchedule, MemberMachine
 from fslab.units import format_duration, metric_text
@@ -179,7 +178,9 @@ def _environment() -> Environment:
     environment.filters["minute"] = lambda moment: f"{moment:%Y-%m-%d %H:%M}"
     environment.filters["command_line"] = shlex.join
     environment.filters["study_id"] = study_id
-    environment.filters["verdict"] = _verdict
+    environment.filters["verdict"] = lambda answer, *, printed=False: (
+        NOT_PRINTED if answer is None else claim_verdict_words(answer, printed=printed)
+    )
     environment.filters["scoped"] = scoped_words
     environment.globals |= {
         "css": static("report.css"),
@@ -193,10 +194,6 @@ def _json(value: Mapping[str, Any]) -> Markup:
     """Return JSON for a script element. Escapes ``<``, which could end the element."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))  # noqa: S704
-
-
-def _verdict(answer: ClaimAnswer | None, *, printed: bool = False) -> str:
-    return NOT_PRINTED if answer is None else claim_verdict_words(answer, printed=printed)
 
 
 def _breaks(options: str) -> Markup:

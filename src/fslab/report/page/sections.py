@@ -1,19 +1,30 @@
 """Builds one section per workload of a page: its tables, figures, commands and raw output. Pure."""
 
+import base64
+import gzip
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
 
+from fslab.analysis import disk_request_map
 from fslab.analysis.workload_groups import Group
 from fslab.cell import WorkloadSpec, shown
 from fslab.report.build import MEDIAN_COVERAGE
-from fslab.report.figures import Figure, costs, over_time, points, requests
+from fslab.report.figures import Figure, costs, over_time, points
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report, Row, StackColumn, Summary
 from fslab.report.page import heat, observed
-from fslab.report.page.model import PageCell, PageTable, Recipe, Section
-from fslab.report.page.packing import Packer
-from fslab.units import Direction, Unit, format_value, metric_text
+from fslab.report.page.model import PageCell, PageTable, RawOutput, Recipe, Section
+from fslab.trial_record import TrialRecord
+from fslab.units import Direction, Unit, format_size, format_value, metric_text
+
+Found = TypeVar("Found")
+ONE_BYTES = 256 << 10  # limit of one text, before packing
+ALL_BYTES = 1536 << 10  # limit of all packed texts of a campaign
+
 
 # Kernel counter → heading of its row. A page shows the counters whose values are known.
 COUNTED = {
@@ -36,30 +47,38 @@ LEFT_OUT = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+def packed(text: str) -> str:
+    """Return a text as gzip in base64. A browser unpacks it with DecompressionStream. The result is deterministic."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+@dataclass(kw_only=True)
 class SectionBuilder:
-    """Builds sections. ``brief``: only the essential parts, for a campaign too large for one page."""
+    """Builds sections. ``brief``: only the essential parts, for a campaign too large for one page. ``left_bytes``: the
+    space for raw output; ``skipped``: number of outputs that did not fit."""
 
     report: Report
-    packer: Packer
     brief: bool
-    rows_of: Mapping[str, tuple[Row, ...]] = field(init=False)
+    left_bytes: int = field(default_factory=lambda: ALL_BYTES)
+    skipped: int = 0
 
-    def __post_init__(self) -> None:
-        found: dict[str, tuple[Row, ...]] = {}
+    @cached_property
+    def rows_of(self) -> Mapping[str, Sequence[Row]]:
+        """The rows of each workload."""
+        found: dict[str, list[Row]] = defaultdict(list)
         for row in self.report.rows:
-            found[row.workload] = (*found.get(row.workload, ()), row)
-        object.__setattr__(self, "rows_of", found)
+            found[row.workload].append(row)
+        return found
 
     def section(self, group: Group, anchor: str) -> Section:
         """Return the section of one workload."""
         looks = StackStyles.of(self.report.stacks)
-        rows = self.rows_of.get(group.label, ())
+        rows = self.rows_of[group.label]
         return Section(
             anchor=anchor,
             label=group.label,
             about=about(group.workload),
-            rows=rows,
+            rows=tuple(rows),
             tables=tuple(self._table(row, group) for row in rows),
             figures=tuple(self._figures(group, rows, anchor, looks)),
             more=() if self.brief else tuple(self._more(group)),
@@ -70,16 +89,10 @@ class SectionBuilder:
     def _table(self, row: Row, group: Group) -> PageTable:
         best = heat.best_of(row)
         rank = {label: place.rank for place in row.ranking for label in place.stacks}
-        columns = [
-            "median",
-            f"{MEDIAN_COVERAGE * 100:g} % CI of the median",
-            "relative to the best",
-            "rank",
-            "usable trials",
-        ]
+        ci = f"{MEDIAN_COVERAGE * 100:g} % CI of the median"
         return PageTable(
             caption=f"{metric_text(row.metric)}{', lower is better' * (row.better is Direction.LOWER)}",
-            columns=tuple(columns),
+            columns=("median", ci, "relative to the best", "rank", "usable trials"),
             rows=tuple(
                 (stack.label, self._fields(row, summary, best, rank.get(stack.label)))
                 for stack, summary in zip(self.report.stacks, row.summaries, strict=True)
@@ -93,61 +106,40 @@ class SectionBuilder:
         how_good = heat.share(row, summary, best)
         interval = summary.interval
         total = summary.n_usable + summary.n_invalid + summary.n_failed
-        span = "–"
+        span, of = "–", f" of {total}" if total > summary.n_usable else ""
         if interval is not None:
             span = f"{format_value(interval.low, row.unit)} – {format_value(interval.high, row.unit)}"
         return (
-            PageCell(
-                text=format_value(summary.median, row.unit),
-                sort=summary.median,
-                unit=row.unit.value,
-                notes=summary.notes,
-            ),
+            PageCell.of(summary.median, row.unit, summary.notes),
             PageCell(text=span, sort=interval.low if interval else None),
             PageCell(text="–" if how_good is None else f"{how_good:.2f}", sort=how_good),
             PageCell(text="–" if rank is None else f"{rank}.", sort=rank),
-            PageCell(
-                text=f"{summary.n_usable}" + (f" of {total}" if total > summary.n_usable else ""),
-                sort=summary.n_usable,
-            ),
+            PageCell(text=f"{summary.n_usable}{of}", sort=summary.n_usable),
         )
 
     def _figures(
         self, group: Group, rows: Sequence[Row], anchor: str, looks: StackStyles
     ) -> Iterator[Figure]:
-        labels = {stack.id: stack.label for stack in self.report.stacks}
+        labels = self.report.labels
         for row in rows:
-            found = tuple(_points(group, row, labels))
-            if found:
-                yield points.points_figure(
-                    f"{anchor}-{row.metric.replace('_', '-')}", row, found, looks, heat.best_of(row)
-                )
+            if found := tuple(_points(group, row, labels)):
+                key = f"{anchor}-{row.metric.replace('_', '-')}"
+                yield points.points_figure(key, row, found, looks, heat.best_of(row))
         if self.brief:
             return
         seen = {labels[key]: observed.seen(labels[key], trials) for key, trials in group.trials.items()}
         for operation in dict.fromkeys(name for each in seen.values() for name in each.latencies):
-            curves = {
-                label: each.latencies[operation]
-                for label, each in seen.items()
-                if operation in each.latencies
-            }
-            yield points.percentiles_figure(
-                f"{anchor}-latency-{operation}", group.label, operation, curves, looks
-            )
+            known = ((label, each.latencies.get(operation)) for label, each in seen.items())
+            curves = {label: curve for label, curve in known if curve is not None}
+            key = f"{anchor}-latency-{operation}"
+            yield points.percentiles_figure(key, group.label, operation, curves, looks)
         for what in dict.fromkeys(name for each in seen.values() for name in each.courses):
-            courses = [
-                course for each in seen.values() for course in each.courses.get(what, ()) if course.is_line
-            ]
-            if not courses:
-                continue
-            unit = Unit.BYTES_PER_SECOND if what.endswith("bandwidth") else Unit.OPERATIONS_PER_SECOND
-            yield over_time.rate_figure(
-                f"{anchor}-{what.replace(' ', '-')}-over-time", group.label, what, unit, courses, looks
-            )
-        spent = {
-            labels[key]: used for key, trials in group.trials.items() if (used := observed.cpu_shares(trials))
-        }
-        if spent:
+            every = (course for each in seen.values() for course in each.courses.get(what, ()))
+            if courses := [course for course in every if course.is_line]:
+                unit = Unit.BYTES_PER_SECOND if what.endswith("bandwidth") else Unit.OPERATIONS_PER_SECOND
+                key = f"{anchor}-{what.replace(' ', '-')}-over-time"
+                yield over_time.rate_figure(key, group.label, what, unit, courses, looks)
+        if spent := _by_label(group, labels, observed.cpu_shares):
             yield costs.cpu_figure(f"{anchor}-cpu", group.label, spent, looks)
         yield from _of_disks(group, anchor, looks, labels)
 
@@ -155,10 +147,9 @@ class SectionBuilder:
         counted = self._medians(group, list(COUNTED), COUNTED)
         if counted.columns:
             yield counted
-        shown = {row.metric for row in self.rows_of.get(group.label, ())}
-        names = dict.fromkeys(
-            name for trials in group.trials.values() for trial in trials for name in trial.metrics
-        )
+        shown = {row.metric for row in self.rows_of[group.label]}
+        trials = (trial for own in group.trials.values() for trial in own)
+        names = dict.fromkeys(name for trial in trials for name in trial.metrics)
         others = self._medians(group, [name for name in names if name not in shown], {})
         if others.columns:
             yield others
@@ -173,18 +164,11 @@ class SectionBuilder:
             if unit is None or not any(values.values()):
                 continue
             middle = [statistics.median(values[stack.id]) if values[stack.id] else None for stack in stacks]
-            fields = tuple(
-                PageCell(text=format_value(value, unit), sort=value, unit=unit.value) for value in middle
-            )
+            fields = tuple(PageCell.of(value, unit) for value in middle)
             rows.append((titles.get(name, metric_text(name)), fields))
-        caption = (
-            "Kernel counters during the run (medians)"
-            if titles
-            else "All other figures of the tool (medians)"
-        )
-        return PageTable(
-            caption=caption, columns=tuple(stack.label for stack in stacks) if rows else (), rows=tuple(rows)
-        )
+        caption = "Kernel counters during the run" if titles else "All other figures of the tool"
+        columns = tuple(stack.label for stack in stacks) if rows else ()
+        return PageTable(caption=f"{caption} (medians)", columns=columns, rows=tuple(rows))
 
     def _recipes(self, group: Group) -> Iterator[Recipe]:
         for stack in self.report.stacks:
@@ -192,34 +176,50 @@ class SectionBuilder:
             shown = next((trial for trial in trials if trial.provenance.commands), None)
             if shown is None:
                 continue
-            before = self.packer.skipped
-            raw = tuple(packed for trial in trials for packed in self.packer.pack(trial))
+            before = self.skipped
+            raw = tuple(packed for trial in trials for packed in self._packed(trial))
             yield Recipe(
                 stack=stack.label,
                 options=_options(stack),
                 commands=shown.provenance.commands,
                 raw=raw,
-                no_room=self.packer.skipped - before,
+                no_room=self.skipped - before,
             )
+
+    def _packed(self, trial: TrialRecord) -> Iterator[RawOutput]:
+        """Yield the tools' output of a trial, without empty texts. Cuts long texts, and skips what does not fit."""
+        for name, text in trial.raw.items():
+            if name == disk_request_map.NAME or not text.strip():  # the map is drawn
+                continue
+            kept = text.encode()[:ONE_BYTES].decode(errors="ignore")
+            content = packed(kept)
+            if len(content) > self.left_bytes:
+                self.skipped += 1
+                continue
+            self.left_bytes -= len(content)
+            cut = len(text.encode()) - len(kept.encode())
+            yield RawOutput(
+                name=name, trial=f"trial {trial.key.block + 1}", size=format_size(len(text.encode())), packed=content,
+                left_out=format_size(cut) if cut else "",
+            )  # fmt: skip
 
 
 def _of_disks(group: Group, anchor: str, looks: StackStyles, labels: Mapping[str, str]) -> Iterator[Figure]:
     """Yield what only a virtual disk knows: its requests, and how much an SSD wrote to its flash."""
-    logged = {
-        labels[key]: maps for key, trials in group.trials.items() if (maps := observed.requests(trials))
-    }
-    if logged:
+    if logged := _by_label(group, labels, observed.requests):
         first = {label: each[0] for label, each in logged.items()}
         disks = max(len(each) for each in logged.values())
-        yield requests.request_figure(f"{anchor}-requests", group.label, first, disks, looks)
-        yield requests.distance_figure(f"{anchor}-distances", group.label, first, looks)
-    factors = {
-        labels[key]: found
-        for key, trials in group.trials.items()
-        if (found := observed.amplification(trials))
-    }
-    if factors:
+        yield costs.request_figure(f"{anchor}-requests", group.label, first, disks, looks)
+        yield costs.distance_figure(f"{anchor}-distances", group.label, first, looks)
+    if factors := _by_label(group, labels, observed.amplification):
         yield costs.amplification_figure(f"{anchor}-amplification", group.label, factors, looks)
+
+
+def _by_label(
+    group: Group, labels: Mapping[str, str], of: Callable[[Sequence[TrialRecord]], Found | None]
+) -> dict[str, Found]:
+    """Return what the trials of each stack have, by its label; without stacks that have nothing."""
+    return {labels[key]: found for key, trials in group.trials.items() if (found := of(trials))}
 
 
 def about(workload: WorkloadSpec) -> str:

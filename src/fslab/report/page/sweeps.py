@@ -30,11 +30,7 @@ class StackFamily:
     @property
     def varying(self) -> tuple[str, ...]:
         """The one or two numbers that differ between the stacks; empty if there are more, or a stack lacks one."""
-        each = list(self.members.values())
-        keys = dict.fromkeys(key for numbers in each for key in numbers)
-        differing = [key for key in keys if len({str(numbers.get(key)) for numbers in each}) > 1]
-        shared = all(key in numbers for key in differing for numbers in each)
-        return tuple(differing) if shared and len(differing) <= 2 else ()
+        return _varying([*self.members.values()])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,9 +72,8 @@ def _of_workloads(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
             for row, options in zip(members, parameters, strict=True)
             for label, summary in zip(looks.labels, row.summaries, strict=True)
         ]
-        yield _Family(
-            key=f"sweep-{name}-{metric}", name=name, row=members[0], spots=tuple(spots), looks=looks
-        )
+        key = f"sweep-{name}-{metric}"
+        yield _Family(key=key, name=name, row=members[0], spots=tuple(spots), looks=looks)
 
 
 def _of_stacks(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
@@ -92,18 +87,13 @@ def _of_stacks(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
         series = {key: name for name, family in zip(names, families, strict=True) for key in family.members}
         options = {key: each for family in families for key, each in family.members.items()}
         firsts = [columns[next(iter(family.members))] for family in families]
-        looks = StackStyles.of(
-            [column.model_copy(update={"lines": (name,)}) for name, column in zip(names, firsts, strict=True)]
-        )
+        named = zip(names, firsts, strict=True)
+        looks = StackStyles.of([column.model_copy(update={"lines": (name,)}) for name, column in named])
         for row in report.rows:
             spots = [
-                Spot(
-                    stack=series[summary.stack],
-                    numbers=_numbers(options[summary.stack], varying),
-                    summary=summary,
-                )
+                Spot(stack=series[key], numbers=_numbers(options[key], varying), summary=summary)
                 for summary in row.summaries
-                if summary.stack in options
+                if (key := summary.stack) in options
             ]
             yield _Family(
                 key=f"layouts-{slug('-'.join(varying))}-{row.workload}-{row.metric}",
@@ -115,10 +105,8 @@ def _varying(options: Sequence[Mapping[str, Scalar]]) -> tuple[str, ...]:
     """Return the one or two keys that differ and are numbers in all options; empty if anything else differs too."""
     keys = dict.fromkeys(key for each in options for key in each)
     differing = [key for key in keys if len({repr(each.get(key)) for each in options}) > 1]
-    numeric = [
-        key for key in differing if all(key in each and number(each[key]) is not None for each in options)
-    ]
-    return tuple(numeric) if len(numeric) == len(differing) <= 2 else ()
+    numeric = all(key in each and number(each[key]) is not None for key in differing for each in options)
+    return tuple(differing) if numeric and len(differing) <= 2 else ()
 
 
 def _numbers(options: Mapping[str, Scalar], keys: Sequence[str]) -> dict[str, tuple[float, str]]:
@@ -174,9 +162,7 @@ def stack_families(stacks: Mapping[str, StackSpec]) -> dict[tuple[str, ...], lis
 
 def family_labels(together: Sequence[StackFamily]) -> list[str]:
     """Return a label per family: file system, layout, and the parts in which the families differ."""
-    differ = [
-        len({family.parts[place] for family in together}) > 1 for place in range(len(together[0].parts))
-    ]
+    differ = [len(set(parts)) > 1 for parts in zip(*(family.parts for family in together), strict=True)]
     return [
         " ".join(part for place, part in enumerate(family.parts) if part and (place < 2 or differ[place]))
         for family in together
