@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from fslab.campaign import cleanup as workspaces
 from fslab.campaign import trial_loop
-from fslab.campaign import workspace as workspaces
 from fslab.campaign.probing import Watch
 from fslab.cell import MediumSpec, StackSpec
 from fslab.machine import tuning
@@ -78,7 +78,7 @@ def opened(arguments: argparse.Namespace, needed_bytes: int) -> Iterator[Bench]:
     medium = MediumSpec(name="m", type=arguments.medium, options=options)
     spec = StackSpec(name=arguments.filesystem, medium=medium, filesystem=arguments.filesystem)
     with (
-        workspaces.opened(trial_loop.new_id(), frozenset()) as workspace,
+        workspaces.opened_workspace(trial_loop.new_id(), frozenset()) as workspace,
         tuning.tuned({"cpu_dma_latency": "auto"}, workspace.journal),
     ):
         yield Bench(workspace=workspace, spec=spec)

@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from fslab.campaign import workspace as workspaces
+from fslab.campaign import cleanup as workspaces
 from fslab.campaign.probing import Watch
 from fslab.cell import MediumSpec, StackSpec
 from fslab.probes import REGISTRY as PROBES
@@ -49,7 +49,7 @@ def main() -> int:
     spec = StackSpec(name="a", medium=medium, filesystem=arguments.filesystem)
     iops: dict[str, dict[int, float]] = {arm: {} for arm in ARMS}
     snapshots: list[float] = []
-    with workspaces.opened("probe-overhead", frozenset()) as workspace, Teardown() as undo:
+    with workspaces.opened_workspace("probe-overhead", frozenset()) as workspace, Teardown() as undo:
         up = stack.build(spec, workspace, undo, slot="m", make=True)
         measure(up, arguments.seconds, arguments.depth)  # creates the file
         if arguments.costs:

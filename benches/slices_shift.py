@@ -27,8 +27,8 @@ from benches.simulations_page import replace_between, table
 
 from fslab import load
 from fslab.analysis.workload_groups import headline_metrics
+from fslab.campaign import cleanup as workspaces
 from fslab.campaign import trial_loop
-from fslab.campaign import workspace as workspaces
 from fslab.campaign.prepared_states import PreparedStates
 from fslab.campaign.sliced_rounds import run_in_slices
 from fslab.campaign.trial import run_trial
@@ -67,7 +67,7 @@ def main() -> int:
     works = [each for each in by_workload(cells) if not only or each[0].workload.name in only]
     found: Ratios = defaultdict(lambda: defaultdict(dict))
     deadline, number = time.monotonic() + 60 * arguments.minutes, 0
-    with workspaces.opened(trial_loop.new_id(), frozenset()) as workspace:
+    with workspaces.opened_workspace(trial_loop.new_id(), frozenset()) as workspace:
         states = PreparedStates(workspace=workspace, groups=groups(cells))
         while time.monotonic() < deadline:
             for own, length_s in _order(works, [WHOLE, *lengths], number):

@@ -26,7 +26,7 @@ from tests.order import arranged, measures
 from tests.starter import ROUND_S, Forker, Starter
 
 from fslab.__main__ import GARBAGE
-from fslab.system import mounts, reference_work
+from fslab.system import cpu_speed, mounts
 
 GIB = 1 << 30
 _FORKER = "FSLAB_TEST_FORKER"
@@ -38,7 +38,7 @@ _IOZONE = os.environ.get("FSLAB_IOZONE") or str(Path(__file__).parents[1] / "tar
 os.environ["PATH"] = f"{os.environ['PATH']}:{_IOZONE}"
 
 # Each trial measures the speed of the machine twice, and ``fslab doctor`` 30 times. How precisely decides no test.
-reference_work.ROUND_S = ROUND_S
+cpu_speed.ROUND_S = ROUND_S
 
 # No deadline: on a busy machine, the duration of one example means nothing.
 settings.register_profile("fslab", deadline=None, derandomize=True)

@@ -37,7 +37,7 @@ LATE = {
     "sqlalchemy.dialects.sqlite",
     "typer._adapters",
 }
-ROUND_S = 0.005  # of fslab.system.reference_work, instead of 50 ms
+ROUND_S = 0.005  # of fslab.system.cpu_speed, instead of 50 ms
 NOT_IMPORTED = ("fslab.campaign.guest_main",)  # the first process of a guest
 
 
@@ -207,9 +207,9 @@ def _import_all() -> None:
             import_module(module.name)
     for name in LATE:
         import_module(name)
-    from fslab.system import reference_work
+    from fslab.system import cpu_speed
 
-    reference_work.ROUND_S = ROUND_S
+    cpu_speed.ROUND_S = ROUND_S
     _build_commands()
     environment = import_module("fslab.report.page.render")._environment()
     for name in environment.list_templates(extensions=["j2"]):

@@ -12,8 +12,7 @@ from tests import made
 from tests.directories import set_directories
 from tests.limits import wait_for
 
-from fslab.campaign import trial_loop
-from fslab.campaign import workspace as workspaces
+from fslab.campaign import cleanup, trial_loop
 from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import Cell, MachineSpec, WorkloadSpec
 from fslab.machine.kinds import REGISTRY
@@ -42,7 +41,7 @@ def _guests(home: Path) -> Iterator[TrialMachines]:
         pytest.skip(f"{missing[0].what}: {missing[0].remedy}")
     campaign = trial_loop.new_id()
     leaders: list[int] = []
-    with workspaces.opened(campaign, frozenset()) as workspace:
+    with cleanup.opened_workspace(campaign, frozenset()) as workspace:
         made = TrialMachines(workspace=workspace, machine={"hostname": "host"})
         yield made
         leaders += [guest.child.pid for guest in made.running]

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fslab.campaign import cleanup as undoing
+from fslab.campaign import cleanup
 from fslab.campaign.undo_journal import CampaignJournal
 from fslab.cell import StackSpec
 from fslab.errors import FslabError
@@ -184,7 +184,7 @@ def between(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, 
             for make in (True, False):
                 with ExitStack() as undo:
                     stack.build(wanted, replace(here, journal=journal), undo, slot="m", make=make, keep=True)
-        done = [entry.kind for entry in undoing.clean(workspace.campaign)]
+        done = [entry.kind for entry in cleanup.clean(workspace.campaign)]
         return {"done": done, "left": left(list((here.attached or {}).values()))}
 
 
@@ -202,8 +202,8 @@ def crash(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, An
                 stack.build(wanted, journalled, undo, slot="m", make=True)
                 undo.pop_all()
         held = [line for line in joined(found) if line.endswith(" held")]
-        done = [(entry.kind, entry.target) for entry in undoing.clean(workspace.campaign)]
-        again = [entry.kind for entry in undoing.clean(workspace.campaign)]
+        done = [(entry.kind, entry.target) for entry in cleanup.clean(workspace.campaign)]
+        again = [entry.kind for entry in cleanup.clean(workspace.campaign)]
         traces = [line for line in left(found) if not any(name in line for name in names)]
         return {"held": len(held), "done": done, "again": again, "left": traces, "others_alive": alive()}
 
@@ -263,8 +263,8 @@ def dead(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, Any
             undo.pop_all()
         for disk in mortal:
             shell("dmsetup", "wipe_table", "--noudevsync", "--noudevrules", disk.facts["name"])
-        done = [(entry.kind, entry.target) for entry in undoing.clean(workspace.campaign)]
-        again = [entry.kind for entry in undoing.clean(workspace.campaign)]
+        done = [(entry.kind, entry.target) for entry in cleanup.clean(workspace.campaign)]
+        again = [entry.kind for entry in cleanup.clean(workspace.campaign)]
         ours = {disk.path.name for disk in mortal}
         return {"done": done, "again": again, "left": [line for line in joined(mortal) if line not in ours]}
 
@@ -307,7 +307,7 @@ def halfway(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, 
                 shell(*argv)
         layout.undo(volume_name("another"), [])
         before = signatures(found)
-        done = [entry.kind for entry in undoing.clean(workspace.campaign)]
+        done = [entry.kind for entry in cleanup.clean(workspace.campaign)]
         return {"before": before, "done": done, "left": left(found), "others": signatures(others)}
 
 
@@ -415,7 +415,7 @@ def pools(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, An
                     stack.build(wanted, replace(here, journal=journal), undo, slot="m", make=True)
                 except FslabError as error:
                     said = str(error)
-            done = [(entry.kind, entry.target) for entry in undoing.clean(workspace.campaign)]
+            done = [(entry.kind, entry.target) for entry in cleanup.clean(workspace.campaign)]
         listed = shell("zpool", "list", "-H", "-o", "name").split()
         shell("zpool", "destroy", own)
     return {**seen, "own": own, "said": said, "done_then": done, "pools_then": listed}
@@ -458,7 +458,7 @@ def killed(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, A
             assert holding.stdout.readline() == "up\n"
             before = look()
             holding.kill()
-        done = [(entry.kind, entry.target) for entry in undoing.clean(workspace.campaign)]
+        done = [(entry.kind, entry.target) for entry in cleanup.clean(workspace.campaign)]
         return {"before": before, "done": done, "left": look()}
 
 

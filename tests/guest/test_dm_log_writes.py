@@ -20,9 +20,8 @@ from tests.limits import RUN_LIMIT_S
 
 from fslab.crash import states
 from fslab.crash.states import State
-from fslab.machine import modules
 from fslab.machine.kinds import uml
-from fslab.system import block_log, syscalls
+from fslab.system import disk_server, kernel, syscalls
 from fslab.system.syscalls import Fallocate
 
 pytestmark = pytest.mark.slow
@@ -154,7 +153,7 @@ def contents(image: Path) -> Iterator[tuple[int, bytes]]:
 
 @pytest.mark.parametrize("filesystem", MKFS)
 def test_both_logs_make_the_same_states(filesystem: str, tmp_path: Path) -> None:
-    release = modules.newest(Path("/usr/lib/uml/modules"))
+    release = kernel.newest_modules(Path("/usr/lib/uml/modules"))
     if not BINARY.exists() or release is None:
         pytest.skip("needs fslab-disk and user-mode-linux")
     ours, theirs, base = tmp_path / "ours", tmp_path / "theirs", tmp_path / "base"
@@ -180,7 +179,7 @@ def test_both_logs_make_the_same_states(filesystem: str, tmp_path: Path) -> None
 
 
 def compare(ours: Path, theirs: Path, base: Path, home: Path) -> None:
-    table = block_log.read(ours)
+    table = disk_server.read_log(ours)
     assert not table["failed"].any()
     marked = table.filter((table["op"] == "write") & (table["offset"] == MARKED_AT))["row"].to_list()
     flushes = table.filter(table["op"] == "flush")["row"].to_list()

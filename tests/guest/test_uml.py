@@ -17,14 +17,13 @@ from tests.guest.conftest import cell, group_members
 from tests.limits import LIMIT_S
 
 from fslab.campaign import prepared_states
-from fslab.campaign.guest_cpu_standstill import RunSpeed
+from fslab.campaign.guest_run import RunSpeed
 from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import Cell, Fresh, MachineSpec, MediumSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, GuestError, GuestPanickedError
 from fslab.machine import guest as waiting
-from fslab.machine import guest_share
 from fslab.machine.guest import Guest
-from fslab.machine.kinds import _mconsole
+from fslab.machine.kinds import uml
 from fslab.plan import shared_states
 from fslab.system import mounts, warm_memory
 from fslab.trial_record import Status, TrialRecord
@@ -38,12 +37,12 @@ ENDLESS = {"rw": "write", "bs": "1m", "size": "512m", "runtime": "1h", "direct":
 LIMITED = """
 import subprocess
 from pathlib import Path
-from fslab.system import memory_limit, proc
+from fslab.system import cgroup, proc
 group = Path("/sys/fs/cgroup")
 subprocess.run(["mount", "-t", "cgroup2", "none", str(group)], check=True)
 before = {*group.glob("*/")}
-assert memory_limit.is_possible()
-with memory_limit.limited("fslab-test", 32 << 20) as within:
+assert cgroup.may_limit_memory()
+with cgroup.memory_limited("fslab-test", 32 << 20) as within:
     copy = "setsid sleep 1000 & head -c 64M /dev/zero >/run/copied"
     proc.run(["sh", "-c", copy], within=within, check=False)
     print((group / "fslab-test/memory.max").read_text())
@@ -222,7 +221,7 @@ def test_an_error_inside_keeps_its_class(guests: TrialMachines) -> None:
 
 def panic(guest: Guest) -> None:
     with contextlib.suppress(GuestError):  # it no longer answers
-        _mconsole.ask(guest.directory / "uml/mconsole", "sysrq c", timeout_s=1.0)
+        uml.ask_console(guest.directory / "uml/mconsole", "sysrq c", timeout_s=1.0)
 
 
 def kill(guest: Guest) -> None:
@@ -299,8 +298,8 @@ def test_a_guest_that_writes_without_end_meets_the_end_of_what_it_shares(
 
     The limits hold without fslab's periodic check. Device files and set-user-ID bits have no effect in it.
     """
-    monkeypatch.setattr(guest_share, "SIZE_BYTES", 80 << 20)
-    monkeypatch.setattr(guest_share, "FILES", 64)
+    monkeypatch.setattr(waiting, "SHARE_BYTES", 80 << 20)
+    monkeypatch.setattr(waiting, "SHARE_FILES", 64)
     request = {"do": "command", "argv": ["true"], "timeout_s": 30}
     monkeypatch.setattr(Guest, "_check_filled", lambda self: None)
     guests.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
@@ -313,8 +312,8 @@ def test_a_guest_that_writes_without_end_meets_the_end_of_what_it_shares(
     value = guests.ask(cell().stack, "m", {**request, "argv": ["bash", "-c", script]}, timeout_s=LIMIT_S)
     assert value["stderr"].count("No space left on device") > 1
     written, made = map(int, value["stdout"].split())
-    assert written <= guest_share.SIZE_BYTES
-    assert made < guest_share.FILES
+    assert written <= waiting.SHARE_BYTES
+    assert made < waiting.SHARE_FILES
     guests.end()
     assert mounts.at(guest.directory) is None
     assert not guest.directory.exists()

@@ -17,7 +17,7 @@ from tests.limits import RUN_LIMIT_S, ran
 from tests.mkfs import run_mkfs
 from tests.starter import Starter
 
-from fslab.campaign import workspace as workspaces
+from fslab.campaign import cleanup
 from fslab.campaign.trial_loop import new_id
 from fslab.storage import Workspace
 from fslab.system import loop_devices, proc, sysfs
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def workspace() -> Iterator[Workspace]:
-    with workspaces.opened(new_id(), frozenset()) as opened:
+    with cleanup.opened_workspace(new_id(), frozenset()) as opened:
         yield opened
 
 

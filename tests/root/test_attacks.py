@@ -22,7 +22,6 @@ from tests.limits import LIMIT_S
 
 from fslab import feasibility
 from fslab.campaign import cleanup
-from fslab.campaign import workspace as workspaces
 from fslab.campaign.trial_loop import new_id
 from fslab.campaign.undo_journal import CampaignJournal, default_directory
 from fslab.cell import MediumSpec, StackSpec
@@ -110,14 +109,14 @@ class TestDevicesInUse:
         path, same = stable(device), stable(device)
         options, others = DEVICE.parse_options({"path": path}), DEVICE.parse_options({"path": same})
         with (
-            workspaces.opened(new_id(), frozenset({path})) as first,
-            workspaces.opened(new_id(), frozenset({same})) as second,
+            cleanup.opened_workspace(new_id(), frozenset({path})) as first,
+            cleanup.opened_workspace(new_id(), frozenset({same})) as second,
             ExitStack() as undone,
         ):
             DEVICE.provide(options, first, "slot", undone)
             with pytest.raises(BusyError):
                 DEVICE.provide(others, second, "slot", undone)
-        with workspaces.opened(new_id(), frozenset({same})) as second, ExitStack() as undone:
+        with cleanup.opened_workspace(new_id(), frozenset({same})) as second, ExitStack() as undone:
             DEVICE.provide(others, second, "slot", undone)
 
 
@@ -229,7 +228,7 @@ class TestHostileDirectories:
             own_directories / "elsewhere"
         ).mkdir()
         real.symlink_to(own_directories / "elsewhere")
-        with workspaces.opened(new_id(), frozenset()) as workspace, ExitStack() as undone:
+        with cleanup.opened_workspace(new_id(), frozenset()) as workspace, ExitStack() as undone:
             up = stack.build(spec(medium="loop"), workspace, undone, slot="m", make=True)
             assert up.device is not None
             assert up.device.facts["backing_filesystem"]
@@ -430,7 +429,7 @@ class TestStoredCampaigns:
             feasibility.check_stack(spec(**more), workspace)
 
     def test_a_campaign_named_as_a_path(self) -> None:
-        with pytest.raises(FslabError), workspaces.opened("../../tmp/x", frozenset()):
+        with pytest.raises(FslabError), cleanup.opened_workspace("../../tmp/x", frozenset()):
             pass
 
 

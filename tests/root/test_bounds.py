@@ -10,10 +10,9 @@ from functools import partial
 import pytest
 
 from fslab.campaign import cleanup
-from fslab.campaign import workspace as workspaces
 from fslab.campaign.trial_loop import new_id
 from fslab.errors import MountError
-from fslab.machine import guest_share
+from fslab.machine import guest
 from fslab.storage import StackDevice, Workspace
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import ram
@@ -54,14 +53,14 @@ def test_a_ram_medium_that_could_not_be_mounted_is_mounted_by_the_next_trial(
 def test_a_guest_s_directory_that_is_in_use_can_be_cleaned_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shell that stands in it keeps neither the guests from ending nor the journal from naming it."""
     monkeypatch.setattr(mounts, "unmount", partial(mounts.unmount, deadline_s=0.1))
-    with pytest.raises(MountError), workspaces.opened(name := new_id(), frozenset()) as workspace:
+    with pytest.raises(MountError), cleanup.opened_workspace(name := new_id(), frozenset()) as workspace:
         directories = [workspace.runtime / f"guest-{number}" for number in (1, 2)]
         for directory in directories:
-            guest_share.make(directory, workspace)
+            guest.make_share(directory, workspace)
             (directory / "console").touch()
         inside = os.open(directories[0], os.O_DIRECTORY)
         for directory in directories:
-            guest_share.remove(directory)
+            guest.remove_share(directory)
         assert [mounts.at(directory) is not None for directory in directories] == [True, False]
     assert (directories[0] / "console").exists()
     os.close(inside)

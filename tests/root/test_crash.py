@@ -25,11 +25,11 @@ from fslab.api.crash import run_request
 from fslab.campaign import undo_journal
 from fslab.campaign.cleanup import clean_all
 from fslab.crash import bounded_sequences, examine
-from fslab.crash.findings import Kind
 from fslab.crash.sequences import Sequences
+from fslab.crash.sources import Kind
 from fslab.errors import InterruptedBySignal
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-from fslab.system import block_log, files, loop_devices, mounts, proc
+from fslab.system import disk_server, files, loop_devices, mounts, proc
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
 
@@ -276,7 +276,7 @@ INTERRUPTED = """
 import json, os, shutil, sys
 from pathlib import Path
 from fslab.crash import bounded_sequences, examine, judge
-from fslab.crash.findings import Kind
+from fslab.crash.sources import Kind
 from fslab.crash.sequences import Sequences
 from fslab.errors import InterruptedBySignal
 from fslab.storage.filesystems import REGISTRY
@@ -566,7 +566,7 @@ def test_unwritten_extents_of_a_replaced_file_may_be_committed_before_its_data(c
 
 def test_the_log_is_a_table(crash: Any, tmp_path: Path) -> None:
     crash("ext4", "--states", "1", "--sequence", "write n; fsync n")
-    rows = block_log.read(tmp_path / "fslab-disk.log")
+    rows = disk_server.read_log(tmp_path / "fslab-disk.log")
     assert set(rows["op"]) >= {"write", "flush", "mark"}
     begins, returned = (
         rows.filter(rows["mark"] == f"0:2:{what}")["row"][0] for what in ("begins", "returned")

@@ -17,7 +17,7 @@ from tests.disk_server import Server
 from fslab.campaign import launch
 from fslab.campaign.observer import Observer
 from fslab.errors import BusyError, UnsafeError
-from fslab.storage import blank_check, device_overlap, overwrite_check
+from fslab.storage import blank_check, overwrite_check
 from fslab.store.store import Store
 from fslab.study import load
 from fslab.system import files, loop_devices, sysfs
@@ -244,7 +244,8 @@ class TestBlank:
         device = loop()
         path = stable(device)
         # Otherwise the device is refused because it is a loop device that fslab did not create.
-        monkeypatch.setattr(device_overlap, "disk", lambda _: Path("/nothing"))
+        read = sysfs.text
+        monkeypatch.setattr(sysfs, "text", lambda path: None if path.name == "backing_file" else read(path))
         overwrite_check.check_blank(path, [], print)
         monkeypatch.setattr(blank_check, "LIMIT_S", 0.0)
         blank_check._proved.clear()

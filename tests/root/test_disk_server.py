@@ -16,7 +16,7 @@ import pytest
 from tests.disk_server import BINARY, MIB, SIZE
 from tests.limits import ran
 
-from fslab.system import block_log, proc
+from fslab.system import disk_server, proc
 
 
 def test_a_file_system_lives_on_it(serve: Any, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_flush_covers_what_was_answered_before(serve: Any, tmp_path: Path) -> 
             os.pwrite(disk.fileno(), b"x" * 4096, number * 4096)
             os.fsync(disk.fileno())
     server.ask("sync")
-    rows = block_log.read(log)
+    rows = disk_server.read_log(log)
     done = dict(zip(rows["id"], rows["done_ns"], strict=True))
     flushes = rows.filter(rows["op"] == "flush")
     assert len(flushes) == 60

@@ -6,7 +6,7 @@ import pytest
 from tests import made
 from tests.feature_facts import check_declared
 
-from fslab.campaign import workspace as workspaces
+from fslab.campaign import cleanup
 from fslab.campaign.feature_tests import Request, run_tests
 from fslab.campaign.trial import run_trial
 from fslab.campaign.trial_loop import new_id
@@ -21,7 +21,7 @@ SIZE = 320 << 20
 
 
 def examined(filesystem: str, *only: str, size_bytes: int = SIZE, medium: str = "ram") -> Examination:
-    with workspaces.opened(new_id(), frozenset()) as workspace:
+    with cleanup.opened_workspace(new_id(), frozenset()) as workspace:
         return run_tests(
             Request(filesystem=filesystem, medium=medium, size_bytes=size_bytes, only=only), workspace
         )

@@ -14,7 +14,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from fslab.campaign import workspace as workspaces
+from fslab.campaign import cleanup
 from fslab.campaign.trial_loop import new_id
 from fslab.errors import FslabError, UnsafeError
 from fslab.storage import StackDevice, blank_check, overwrite_check
@@ -37,7 +37,7 @@ def untouched(device: Path) -> Iterator[None]:
 def refused(path: str, wipe: frozenset[str] = frozenset()) -> str:
     """Check that the device is refused as a medium, and return the message."""
     options = DEVICE.parse_options({"path": path})
-    with workspaces.opened(new_id(), wipe) as workspace, ExitStack() as undo:
+    with cleanup.opened_workspace(new_id(), wipe) as workspace, ExitStack() as undo:
         with pytest.raises(UnsafeError):
             DEVICE.check(options, workspace, disks=1)
         with pytest.raises(UnsafeError) as caught:
@@ -193,7 +193,7 @@ def test_named_with_wipe_it_is_used_and_left_blank(loop: Make, stable: Stable, s
     device = loop()
     shell("mkfs.ext4", "-q", device)
     path = stable(device)
-    with workspaces.opened(new_id(), frozenset({path})) as workspace, ExitStack() as undo:
+    with cleanup.opened_workspace(new_id(), frozenset({path})) as workspace, ExitStack() as undo:
         options = DEVICE.parse_options({"path": path})
         DEVICE.check(options, workspace, disks=1)
         provided = DEVICE.provide(options, workspace, "slot", undo)
@@ -218,7 +218,7 @@ def test_one_that_somebody_else_has_written_since_is_not_wiped(
             shell("mkfs.ext4", "-q", devices[0])
 
     monkeypatch.setattr(overwrite_check, "check_blank", check_blank)
-    with workspaces.opened(new_id(), frozenset()) as workspace, ExitStack() as undo:
+    with cleanup.opened_workspace(new_id(), frozenset()) as workspace, ExitStack() as undo:
         options = DEVICE.each(DEVICE.parse_options({"path": " ".join(paths)}), 2)
         for each in options:
             DEVICE.provide(each, workspace, "slot", undo)
@@ -244,7 +244,11 @@ def test_a_name_that_leads_elsewhere_for_a_moment_gets_no_other_disk_wiped(
             Path(path).symlink_to(first)
 
     shell("mkfs.ext4", "-q", second)
-    with untouched(second), workspaces.opened(new_id(), frozenset({path})) as workspace, ExitStack() as undo:
+    with (
+        untouched(second),
+        cleanup.opened_workspace(new_id(), frozenset({path})) as workspace,
+        ExitStack() as undo,
+    ):
         options = DEVICE.parse_options({"path": path})
         DEVICE.provide(options, workspace, "slot", undo)
         DEVICE.recheck([options], workspace)
@@ -256,7 +260,7 @@ def test_a_name_that_leads_elsewhere_for_a_moment_gets_no_other_disk_wiped(
 def test_another_disk_under_the_same_name_is_refused(loop: Make, stable: Stable, tmp_path: Path) -> None:
     first, second = loop(), loop()
     path = stable(first)
-    with workspaces.opened(new_id(), frozenset({path})) as workspace, ExitStack() as undo:
+    with cleanup.opened_workspace(new_id(), frozenset({path})) as workspace, ExitStack() as undo:
         options = DEVICE.parse_options({"path": path})
         DEVICE.provide(options, workspace, "slot", undo)
         link = Path(path)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fslab.campaign import workspace as workspaces
+from fslab.campaign import cleanup
 from fslab.campaign.trial_loop import new_id
 from fslab.errors import NoSpaceError, UsageError
 from fslab.storage import Workspace, images, media
@@ -90,7 +90,7 @@ def test_where_not_even_root_can_write_is_no_place_for_files(
 def test_a_copy_leaves_nothing_to_write_or_to_read_from_memory(volume: Path, shell: Any) -> None:
     loop = MEDIA.get("loop")
     options = loop.parse_options({"size": "32m", "room": "16m", "path": str(volume)})
-    with workspaces.opened(new_id(), frozenset()) as workspace:
+    with cleanup.opened_workspace(new_id(), frozenset()) as workspace:
         image = loop.drive(options, workspace, "m").image
         written(image, 8 * MIB)
         copies("loop", options, workspace).save("a")
@@ -111,7 +111,7 @@ def test_a_copy_does_not_take_the_room_of_the_images(volume: Path) -> None:
     loop = MEDIA.get("loop")
     for room, fits in (("48m", False), ("16m", True)):
         options = loop.parse_options({"size": "60m", "room": room, "path": str(volume)})
-        with workspaces.opened(new_id(), frozenset()) as workspace:
+        with cleanup.opened_workspace(new_id(), frozenset()) as workspace:
             written(loop.drive(options, workspace, "m").image, 8 * MIB)
             if fits:
                 copies("loop", options, workspace).save("a")

@@ -14,8 +14,7 @@ import pytest
 from tests import made
 
 from fslab import feasibility
-from fslab.campaign import cleanup as undoing
-from fslab.campaign import workspace as workspaces
+from fslab.campaign import cleanup
 from fslab.campaign.trial import run_trial
 from fslab.campaign.trial_loop import new_id
 from fslab.campaign.undo_journal import CampaignJournal
@@ -61,7 +60,7 @@ def written(wanted: Cell, workspace: Workspace, block: int = 0) -> float:
 
 @pytest.fixture
 def workspace() -> Iterator[Workspace]:
-    with workspaces.opened(new_id(), frozenset()) as opened:
+    with cleanup.opened_workspace(new_id(), frozenset()) as opened:
         yield opened
 
 
@@ -194,8 +193,8 @@ def test_after_a_crash_everything_is_gone(own_directories: Path) -> None:
         undo.pop_all()
         workspace.exit.pop_all()
     journal.close()
-    assert {entry.kind for entry in undoing.clean(campaign)} == {"mount", "loop", "image"}
-    assert undoing.clean(campaign) == []
+    assert {entry.kind for entry in cleanup.clean(campaign)} == {"mount", "loop", "image"}
+    assert cleanup.clean(campaign) == []
     workspace.runtime.rmdir()
 
 
@@ -203,7 +202,7 @@ class TestSeveralDisks:
     def test_all_are_used_and_left_without_a_signature(self, disks: Disks, shell: Any) -> None:
         paths = disks(3)
         wanted = spec("btrfs-raid1", medium=several(paths), disks=2)
-        with workspaces.opened(new_id(), frozenset(paths)) as workspace:
+        with cleanup.opened_workspace(new_id(), frozenset(paths)) as workspace:
             feasibility.check_stack(wanted, workspace)
             for make in (True, False, True):
                 with ExitStack() as undo:
@@ -225,7 +224,7 @@ class TestSeveralDisks:
             if theirs:
                 mounts.unmount(own_directories / "test-joined-12" / "mnt", devices=None)
                 shell("mkfs.ext4", "-q", "-F", paths[0])
-            assert "signature" in {entry.kind for entry in undoing.clean("test-joined-12")}
+            assert "signature" in {entry.kind for entry in cleanup.clean("test-joined-12")}
             assert shell("wipefs", "--noheadings", paths[1]).stdout == ""
             assert ("ext4" in shell("wipefs", "--noheadings", paths[0]).stdout) == theirs
             (own_directories / "test-joined-12").rmdir()
@@ -242,7 +241,7 @@ class TestSeveralDisks:
         paths = disks(3)
         options = DEVICE.parse_options({"path": " ".join(paths)})
         named = frozenset(path for path in paths if path != paths[number])
-        with workspaces.opened(new_id(), named) as workspace:
+        with cleanup.opened_workspace(new_id(), named) as workspace:
             # A loop device that fslab did not create counts as a device with data.
             with pytest.raises(UnsafeError, match="fslab did not create") as caught:
                 DEVICE.check(options, workspace, disks=3)
@@ -262,7 +261,7 @@ class TestSeveralDisks:
         shell("mount", paths[1], target)
         try:
             with (
-                workspaces.opened(new_id(), frozenset(paths)) as workspace,
+                cleanup.opened_workspace(new_id(), frozenset(paths)) as workspace,
                 pytest.raises(UnsafeError, match="is mounted"),
             ):
                 DEVICE.check(DEVICE.parse_options({"path": " ".join(paths)}), workspace, disks=2)
@@ -282,7 +281,7 @@ class TestSeveralDisks:
         monkeypatch.setattr(overwrite_check, "check_blank", check_blank)
         with (
             opened,
-            workspaces.opened(new_id(), frozenset()) as workspace,
+            cleanup.opened_workspace(new_id(), frozenset()) as workspace,
             ExitStack() as undo,
             pytest.raises(UnsafeError, match="is open for writing"),
         ):
@@ -299,7 +298,7 @@ class TestSeveralDisks:
         monkeypatch.setattr("fslab.storage.overwrite_check.CLAIM_DEADLINE_S", 0.1)
         device = loop()
         paths = [stable(device), stable(device)]
-        with workspaces.opened(new_id(), frozenset(paths)) as workspace:
+        with cleanup.opened_workspace(new_id(), frozenset(paths)) as workspace:
             with pytest.raises(UnsafeError, match="overlaps with"):
                 DEVICE.check(DEVICE.parse_options({"path": " ".join(paths)}), workspace, disks=2)
             with pytest.raises(BusyError), ExitStack() as undo:
@@ -349,7 +348,7 @@ def test_only_what_carries_the_campaign_s_name_is_undone() -> None:
         for kind in ("volume-group", "md-array"):
             journal.will_create(kind, target)
         with pytest.raises(UnsafeError, match="does not belong to this campaign"):
-            undoing.undo_pending(journal)
+            cleanup.undo_pending(journal)
         for entry in journal.pending():
             journal.undone(entry.id)
         journal.close()

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from tests.root.test_store_lost import Noting, created
 
-from fslab.campaign import liveness, trial_loop, undo_journal
-from fslab.campaign import workspace as workspaces
+from fslab.campaign import cleanup, liveness, trial_loop, undo_journal
 from fslab.storage import Workspace
 from fslab.store.campaign import CampaignStatus
 from fslab.store.store import Store
@@ -31,7 +30,7 @@ def test_how_it_ended_is_stored_while_its_process_holds_it(
     Otherwise another process could find a campaign with the status RUNNING but without a process.
     """
     campaign = created(store, tmp_path)
-    before, opened = [], workspaces.opened
+    before, opened = [], cleanup.opened_workspace
 
     @contextmanager
     def watched(*arguments: Any) -> Iterator[Workspace]:
@@ -40,7 +39,7 @@ def test_how_it_ended_is_stored_while_its_process_holds_it(
             before.append(store.campaign(campaign.id).status)
             assert undo_journal.is_running(campaign.id)
 
-    monkeypatch.setattr(workspaces, "opened", watched)
+    monkeypatch.setattr(cleanup, "opened_workspace", watched)
     trial_loop.run_campaign(campaign, store, Noting(at_trial=lambda _: None), budget_s=None)
     assert before == [CampaignStatus.FINISHED]
 

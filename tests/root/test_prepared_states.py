@@ -21,7 +21,7 @@ from fslab.errors import ToolFailedError, UnsafeError
 from fslab.plan.model import Shared
 from fslab.plan.shared_states import groups
 from fslab.storage import Workspace, images
-from fslab.storage.media import _copies
+from fslab.storage.media import _image
 from fslab.trial_record import Status, TrialRecord
 
 TREE = {"scale": 0.0001, "threads": 1}
@@ -37,7 +37,7 @@ def cell(operation: str, filesystem: str = "ext4", **changes: Any) -> Cell:
 @pytest.fixture
 def machines(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> TrialMachines:
     monkeypatch.setattr(prepared_states, "DEAREST", math.inf)  # whether copying pays depends on the machine
-    monkeypatch.setattr(_copies, "LEFT_SHARE", 1 << 20)  # other tests take memory too
+    monkeypatch.setattr(_image, "LEFT_SHARE", 1 << 20)  # other tests take memory too
     return TrialMachines(workspace=workspace, machine={})
 
 
@@ -121,7 +121,7 @@ def test_without_memory_for_a_copy_each_trial_prepares(
 ) -> None:
     cells = [cell("analyze"), cell("sync-read")]
     machines.states.groups = groups(cells)
-    monkeypatch.setattr(_copies, "LEFT_SHARE", 1)  # all of the memory is to stay free
+    monkeypatch.setattr(_image, "LEFT_SHARE", 1)  # all of the memory is to stay free
     for each in (*cells, *cells):
         record = trial(machines, each)
         assert (record.status, stages(record)) == (Status.OK, ["mkfs", "prepare"]), record.error

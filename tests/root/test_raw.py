@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.root.test_trial import FIO, cell, run, value
 
-from fslab.campaign import workspace as workspaces
+from fslab.campaign import cleanup
 from fslab.campaign.trial_loop import new_id
 from fslab.cell import Cache, Fresh, MediumSpec, StackSpec
 from fslab.errors import UnsafeError
@@ -106,12 +106,12 @@ def test_a_named_device_with_data_is_overwritten_with_wipe_only_and_left_without
     )
     wanted = cell(parameters=FIO | {"size": "4m", "io_size": "4m"}, **RAW).model_copy(update={"stack": spec})
     with (
-        workspaces.opened(new_id(), frozenset()) as workspace,
+        cleanup.opened_workspace(new_id(), frozenset()) as workspace,
         pytest.raises(UnsafeError, match="loop device"),
     ):
         run(workspace, wanted)
     assert device.read_bytes() == before
-    with workspaces.opened(new_id(), frozenset({path})) as workspace:
+    with cleanup.opened_workspace(new_id(), frozenset({path})) as workspace:
         for block in range(2):
             record = run(workspace, wanted, block)
             assert record.metrics, record.error

@@ -13,7 +13,6 @@ from tests import made
 
 from fslab import feasibility
 from fslab.campaign import cleanup
-from fslab.campaign import workspace as workspaces
 from fslab.campaign.trial_loop import new_id
 from fslab.campaign.undo_journal import CampaignJournal
 from fslab.cell import StackSpec
@@ -246,7 +245,7 @@ def test_a_device_that_could_not_discard_can_again_after_the_campaign(
         real(device)
 
     monkeypatch.setattr(loop_devices, "renew", renew)
-    with workspaces.opened(new_id(), frozenset()) as workspace:
+    with cleanup.opened_workspace(new_id(), frozenset()) as workspace:
         for make in (True, False):
             with ExitStack() as undo:
                 up = stack.build(spec(), workspace, undo, slot="m", make=make)

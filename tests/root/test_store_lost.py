@@ -15,7 +15,7 @@ import pytest
 from tests import postgresql
 from tests.postgresql import Cluster
 
-from fslab.campaign import launch, trial_loop, unstored_trial
+from fslab.campaign import launch, liveness, trial_loop
 from fslab.campaign.liveness import as_it_is
 from fslab.campaign.observer import Observer
 from fslab.errors import StoreLostError
@@ -71,7 +71,7 @@ def finishes_with_the_kept_trial(campaign: Campaign, store: Store) -> None:
     resumed = Noting(at_trial=lambda _: None)
     assert trial_loop.run_campaign(campaign, store, resumed, budget_s=None) is CampaignStatus.FINISHED
     assert resumed.trials == 1, "the second was measured already, and kept"
-    assert not unstored_trial.path_of(campaign.id).exists()
+    assert not liveness.unstored_path(campaign.id).exists()
     assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
 
 
@@ -191,7 +191,7 @@ def test_a_store_that_another_program_locks_is_waited_for(tmp_path: Path) -> Non
 def test_what_is_kept_of_something_else_is_left_alone(content: str | None, tmp_path: Path) -> None:
     with Store.open(str(tmp_path / "store.sqlite")) as store:
         campaign, other = created(store, tmp_path), created(store, tmp_path)
-        place = unstored_trial.path_of(campaign.id)
+        place = liveness.unstored_path(campaign.id)
         place.parent.mkdir(parents=True)
         if content is None:
             assert trial_loop.run_campaign(other, store, Observer(), budget_s=None) is CampaignStatus.FINISHED

@@ -17,7 +17,6 @@ import pytest
 from tests import made
 
 from fslab.campaign import cleanup
-from fslab.campaign import workspace as workspaces
 from fslab.campaign.trial import run_trial
 from fslab.campaign.trial_loop import new_id
 from fslab.campaign.undo_journal import CampaignJournal
@@ -26,8 +25,8 @@ from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import statements_of
 from fslab.probes import REGISTRY, Target
 from fslab.storage import Workspace
-from fslab.system import detached_mounts, mounts
-from fslab.tracing import available, figures
+from fslab.system import mounts, namespaces
+from fslab.tracing import figures, tracer
 from fslab.tracing.ebpf import DeviceSplit
 from fslab.tracing.tracer import Tracer
 from fslab.trial_record import Status, TrialRecord
@@ -80,7 +79,7 @@ def test_clean_removes_a_ring_that_a_killed_campaign_left_recording(
 
 def instances() -> set[str]:
     """Return the names of the trace instances of this process. Other tests trace at the same time."""
-    every = (path.name for path in (detached_mounts.tracefs() / "instances").iterdir())
+    every = (path.name for path in (namespaces.tracefs() / "instances").iterdir())
     return {name for name in every if name.startswith("fslab-") and f"-{os.getpid()}" in name}
 
 
@@ -98,7 +97,7 @@ def test_metadata_of_synced_writes(
     record = run(workspace, cell(filesystem, mount, WITHOUT_TIMES, medium), traced=True)
     assert record.status is Status.TRACED
     ring = f"fslab-{workspace.campaign}-trace"
-    assert not (detached_mounts.tracefs() / "instances" / ring).exists(), "no ring is left behind"
+    assert not (namespaces.tracefs() / "instances" / ring).exists(), "no ring is left behind"
     assert isinstance(workspace.journal, CampaignJournal)
     assert ("trace", ring) in [(each.kind, each.target) for each in workspace.journal.pending()]
     assert record.provenance.observed["trace_method"], record.provenance.observed
@@ -119,7 +118,7 @@ def test_reads_after_commits_are_not_counted_as_metadata(
     try:
         major, minor = os.major(device.stat().st_rdev), os.minor(device.stat().st_rdev)
         try:
-            counted = DeviceSplit(detached_mounts.tracefs(), major << 20 | minor)
+            counted = DeviceSplit(namespaces.tracefs(), major << 20 | minor)
         except OSError as error:
             pytest.skip(f"eBPF: {error}")
         descriptor = os.open(mounted / "data", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
@@ -193,7 +192,7 @@ def test_a_trial_on_it_says_less_and_nothing_wrong(uncounted: Path, stable: Call
     medium = MediumSpec(name="m", type="device", options={"path": path})
     of = cell("ext4", "data=ordered", {**SYNCED, "size": "8m", "io_size": "512k"})
     of = of.model_copy(update={"stack": of.stack.model_copy(update={"medium": medium})})
-    with workspaces.opened(new_id(), frozenset({path})) as workspace:
+    with cleanup.opened_workspace(new_id(), frozenset({path})) as workspace:
         timed, traced = run(workspace, of, traced=False), run(workspace, of, traced=True)
     assert not [name for name in timed.probes if name.startswith("device_")]
     assert any("iostats is 0" in why for why in traced.provenance.observed["trace_withdrawn"])
@@ -216,7 +215,7 @@ def test_without_tracefs_the_counters_still_speak(
     def refused() -> Path:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
-    monkeypatch.setattr(detached_mounts, "tracefs", refused)
+    monkeypatch.setattr(namespaces, "tracefs", refused)
     of = cell("btrfs", "defaults", {**SYNCED, "io_size": "256k"})
     record = run(workspace, of, traced=True)
     assert record.status is Status.TRACED
@@ -226,7 +225,7 @@ def test_without_tracefs_the_counters_still_speak(
     statements = statements_of(Evidence(cell=of, workload="w", stack="s", trials=[untraced], traced=record))
     assert "metadata-traffic" not in {each.mechanism for each in statements}
     assert statements, "what was counted is said"
-    found = {source.name: source for source in available.sources()}
+    found = {source.name: source for source in tracer.sources()}
     for name in ("tracefs", "ebpf", "ring"):
         assert found[name].missing == "Operation not permitted"
     assert found["debugfs"].missing is None
@@ -258,7 +257,7 @@ def _write_until(over: Event, device: Path) -> None:
 
 
 def test_doctor_s_sources_are_tried_and_undone() -> None:
-    found = {source.name: source.missing for source in available.sources()}
+    found = {source.name: source.missing for source in tracer.sources()}
     assert found["tracefs"] is None
     assert instances() == set()
 
@@ -268,7 +267,7 @@ def test_nothing_is_mounted_by_looking_at_debugfs() -> None:
         return {mount.target for mount in mounts.mounted() if mount.filesystem in {"debugfs", "tracefs"}}
 
     before = mounted()
-    assert (detached_mounts.debugfs() / "bdi").is_dir()
+    assert (namespaces.debugfs() / "bdi").is_dir()
     assert mounted() == before
 
 

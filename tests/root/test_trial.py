@@ -14,7 +14,7 @@ from tests.limits import LIMIT_S
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, Fresh, MachineSpec, MediumSpec, TrialKey
 from fslab.storage import Workspace
-from fslab.system import memory_limit, proc, warm_memory
+from fslab.system import cgroup, proc, warm_memory
 from fslab.system.kernel_log import KernelMessages
 from fslab.trial_record import Status, TrialRecord
 
@@ -299,7 +299,7 @@ def test_tuning_is_set_and_put_back(workspace: Workspace) -> None:
 def test_a_file_larger_than_the_limit_of_memory_is_read_from_the_disk(workspace: Workspace) -> None:
     """Written and then read twice in one run: a smaller file is read from the page cache. The limit ends with the
     run."""
-    if not memory_limit.is_possible():
+    if not cgroup.may_limit_memory():
         pytest.skip("no control group with a limit of memory may be made")
     read = {}
     for size in (64, 192):
@@ -312,7 +312,7 @@ def test_a_file_larger_than_the_limit_of_memory_is_read_from_the_disk(workspace:
         read[size] = value(record, "device_read_bytes")
     assert read[64] < 8 << 20
     assert read[192] > 192 << 20
-    with memory_limit.limited("fslab-test", 64 << 20) as within:
+    with cgroup.memory_limited("fslab-test", 64 << 20) as within:
         groups = proc.run(["cat", "/proc/self/cgroup"], within=within).stdout
     assert groups != Path("/proc/self/cgroup").read_text()
     assert not list(Path("/sys/fs/cgroup").glob("**/fslab-test"))
@@ -321,7 +321,7 @@ def test_a_file_larger_than_the_limit_of_memory_is_read_from_the_disk(workspace:
 def test_a_tool_that_the_kernel_kills_for_lack_of_memory_fails_with_the_kernels_reason(
     workspace: Workspace,
 ) -> None:
-    if not memory_limit.is_possible() or KernelMessages().read() is None:
+    if not cgroup.may_limit_memory() or KernelMessages().read() is None:
         pytest.skip(
             "no control group with a limit of memory may be made, or the kernel's log may not be read"
         )

@@ -15,7 +15,7 @@ from tests.root.test_trial import cell, run
 from fslab import feasibility
 from fslab.campaign import cleanup
 from fslab.errors import UnsupportedError, UsageError
-from fslab.machine import _cpu_latency, tuning
+from fslab.machine import facts, tuning
 from fslab.storage import Workspace
 from fslab.system import sysfs
 
@@ -78,17 +78,17 @@ def test_a_trial_has_them_and_says_so(workspace: Workspace) -> None:
     assert sysfs.selected(HUGE) == before
 
 
-@pytest.mark.skipif(not _cpu_latency.DEVICE.exists(), reason="this kernel has no CPU idle latency limit")
+@pytest.mark.skipif(not facts.IDLE_LATENCY.exists(), reason="this kernel has no CPU idle latency limit")
 def test_the_latency_of_idle_cpus_is_limited_while_it_is_asked_for(workspace: Workspace) -> None:
     with tuning.tuned({"cpu_dma_latency": "37"}, workspace.journal):
-        limit = _cpu_latency.in_force()
+        limit = facts.idle_latency_us()
         assert limit is not None
         assert limit <= 37, "another program may ask for less"
         with tuning.alone(), tuning.tuned({"cpu_dma_latency": "5"}, workspace.journal):
             pass  # another campaign that has changed settings does not prevent it: nothing has to be restored
     # The request has ended with its file: another one can be less strict.
     with tuning.tuned({"cpu_dma_latency": "1000"}, workspace.journal):
-        assert limit < 37 or _cpu_latency.in_force() == 1000
+        assert limit < 37 or facts.idle_latency_us() == 1000
 
 
 def test_a_kill_leaves_them_to_the_next_run() -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.limits import LIMIT_S, wait_for
 from tests.unit.claimed import cell, trials
 
-from fslab.campaign.guest_cpu_standstill import STOOD_STILL, TOOL_BEGINS, TOOL_ENDS, RunSpeed, stood_still
+from fslab.campaign.guest_run import STOOD_STILL, TOOL_BEGINS, TOOL_ENDS, RunSpeed, stood_still
 from fslab.system import proc, process_marks
 from fslab.system.cpu_speed import CpuSpeed
 from fslab.trial_record import TrialRecord, Value
@@ -192,6 +192,6 @@ def test_it_ends_with_a_killed_process() -> None:
 
 def _alive(process: int) -> bool:
     try:
-        return b"cpu_speed_loop" in Path(f"/proc/{process}/cmdline").read_bytes()
+        return b"fslab.system.cpu_speed" in Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:
         return False

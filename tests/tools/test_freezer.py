@@ -15,7 +15,7 @@ import pytest
 from fslab.campaign import cleanup
 from fslab.campaign.undo_journal import CampaignJournal
 from fslab.errors import ToolTimeoutError
-from fslab.system import cgroup, freezer, proc, process_marks
+from fslab.system import cgroup, freezer, proc, process_marks, processes
 
 # Two processes that each count in a file of their own.
 COUNT = """
@@ -76,7 +76,7 @@ def test_a_frozen_program_does_nothing_and_continues(frozen: freezer.Freezer, tm
             until(partial(have_grown, path, before))
         frozen.freeze()
     frozen.end()
-    until(lambda: not freezer.session(started.pid))  # ended although it was frozen
+    until(lambda: not processes.session(started.pid))  # ended although it was frozen
 
 
 def test_a_frozen_program_of_a_campaign_that_was_killed_ends(frozen: freezer.Freezer) -> None:
@@ -122,7 +122,7 @@ def test_a_program_whose_processes_are_always_new_is_given_up(
         group=cgroup.ControlGroup(path=tmp_path), switch="s", words=("1", "0"), state="s", frozen=b"1"
     )
     numbers = itertools.count(1 << 30)
-    monkeypatch.setattr(freezer, "session", lambda _: [next(numbers)])
+    monkeypatch.setattr(processes, "session", lambda _: [next(numbers)])
     monkeypatch.setattr(freezer.Freezer, "limit_s", 0.1)
     with pytest.raises(ToolTimeoutError, match="escaped"):
         frozen.adopt(1)

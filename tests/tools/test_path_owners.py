@@ -22,7 +22,6 @@ from tests import fuse, idmapped
 from fslab import plugins, safe_output
 from fslab.api import crash, replications
 from fslab.campaign import cleanup
-from fslab.campaign import workspace as workspaces
 from fslab.campaign.trial_loop import new_id
 from fslab.campaign.undo_journal import CampaignJournal
 from fslab.cell import MachineSpec
@@ -35,7 +34,7 @@ from fslab.machine.kinds import Boot
 from fslab.report.figures import paper as figures
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.store.store import Store
-from fslab.system import files, memory, mount_views, mounts, path_owners, path_walk, paths, proc, syscalls
+from fslab.system import files, memory, mountinfo, mounts, path_owners, path_walk, paths, proc, syscalls
 
 NOBODY = 65534
 USERS = 100
@@ -60,7 +59,7 @@ def refused(directory: Path) -> str:
     for kind in ("directory", "loop"):
         medium = MEDIA.get(kind)
         options = medium.parse_options({"path": str(directory)})
-        with workspaces.opened(new_id(), frozenset()) as workspace, ExitStack() as undo:
+        with cleanup.opened_workspace(new_id(), frozenset()) as workspace, ExitStack() as undo:
             with pytest.raises(UnsafeError) as before:
                 medium.check(options, workspace, disks=1)
             with pytest.raises(UnsafeError):
@@ -399,7 +398,7 @@ def test_the_images_below_volumes_and_parts_of_loop_devices_are_found(tmp_path: 
         (tmp_path / name / "slaves").mkdir(parents=True)
         for each in below:
             (tmp_path / name / "slaves" / each.name).symlink_to(each)
-    found = {name: {*mount_views._images(tmp_path / name)} for name in ("dm-0", "loop1", "sda", "none")}
+    found = {name: {*mountinfo._images(tmp_path / name)} for name in ("dm-0", "loop1", "sda", "none")}
     both = {Path("/a/one"), Path("/a/two")}
     assert found == {"dm-0": both, "loop1": {Path("/a/two")}, "sda": set(), "none": set()}
 
@@ -655,7 +654,7 @@ def test_a_failed_cleanup_is_told_and_not_a_traceback(
     monkeypatch.setattr(cleanup, "UNDO", {**cleanup.UNDO, "directory": gone})
     with (
         pytest.raises(FslabError, match=r"(?s)Stale file handle.*fslab clean"),
-        workspaces.opened("c", frozenset()),
+        cleanup.opened_workspace("c", frozenset()),
     ):
         pass
     monkeypatch.undo()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fslab.errors import ToolFailedError
-from fslab.machine.kinds import _xstate
+from fslab.machine.kinds import uml
 from fslab.system import paths, tools
 
 
@@ -19,21 +19,21 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if tools.find(_xstate.COMPILER.program) is None:
+    if tools.find(uml.COMPILER.program) is None:
         pytest.skip("no C compiler")
-    assert _xstate.install(tmp_path) == "./xstate.so"
+    assert uml.install_xstate(tmp_path) == "./xstate.so"
     assert ctypes.CDLL(str(tmp_path / "xstate.so")).ptrace
     (kept,) = paths.cache().iterdir()
     assert kept.read_bytes() == (tmp_path / "xstate.so").read_bytes()
-    monkeypatch.setattr(_xstate, "COMPILER", replace(_xstate.COMPILER, program="false"))
+    monkeypatch.setattr(uml, "COMPILER", replace(uml.COMPILER, program="false"))
     (again := tmp_path / "again").mkdir()
-    _xstate.install(again)
+    uml.install_xstate(again)
     assert (again / "xstate.so").read_bytes() == kept.read_bytes()
 
 
 def test_a_compiler_that_fails_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_xstate, "COMPILER", replace(_xstate.COMPILER, program="false"))
+    monkeypatch.setattr(uml, "COMPILER", replace(uml.COMPILER, program="false"))
     with pytest.raises(ToolFailedError, match="exited 1") as raised:
-        _xstate.install(tmp_path)
+        uml.install_xstate(tmp_path)
     assert "apt-get install" in (raised.value.hint or "")
     assert not paths.cache().exists()

@@ -41,8 +41,8 @@ from fslab.cell import WorkloadSpec
 from fslab.errors import ToolFailedError, ToolMissingError, ToolOutputError, UsageError
 from fslab.filesystem_abilities import Ability
 from fslab.registry import Registry
-from fslab.system import mounts, overlay, tools
-from fslab.tracing import slow_operations
+from fslab.system import mounts, namespaces, tools
+from fslab.tracing import figures
 from fslab.workloads import Job, ParsedWorkload, ToolOutput
 
 JOB = Job(directory=Path("/work"), scratch=Path("/scratch"), seed=5)
@@ -89,7 +89,7 @@ def test_transactions_are_logged_with_their_ends(tmp_path: Path, monkeypatch: py
         count=4, began_s=10.0, ended_s=10.1, latencies_ns=latencies, ended_ns=iter(ends)
     )
     driven.log(tmp_path / "log")
-    found = list(slow_operations.logged((tmp_path / "log").read_text().splitlines()))
+    found = list(figures.logged_operations((tmp_path / "log").read_text().splitlines()))
     assert [end for end, _ in found] == pytest.approx([end / 1e9 for end in ends])
     assert [took for _, took in found] == pytest.approx([took / 1e9 for took in latencies])
     monkeypatch.setattr(_measured_run, "_MOST_LOGGED", 2)
@@ -297,7 +297,7 @@ def needs_overlay(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root: another user's process would enter a namespace")
     try:
-        overlay.attempt(tmp_path / "attempt")
+        namespaces.try_overlay(tmp_path / "attempt")
     except OSError as error:
         pytest.skip(f"needs an overlayfs: {error}")
 
@@ -407,7 +407,7 @@ def test_damage_of_an_image_is_found(tmp_path: Path) -> None:
     whiteout = next(path for path in (tmp_path / "layers/02").rglob("*.c") if path.is_char_device())
     whiteout.unlink()
     assert application.problem(drive, "load") == "101 of 100 files are there"
-    overlay.white_out(whiteout)
+    namespaces.white_out(whiteout)
     assert application.problem(drive, "load") is None
     replaced = next(path for path in (tmp_path / "layers/03").rglob("*.c") if path.is_file())
     replaced.write_bytes(replaced.read_bytes()[:-1])
@@ -422,7 +422,7 @@ def test_too_many_namespaces_are_no_full_disk(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("fslab.system.syscalls.unshare", unshare)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(PermissionError, match=r"needs Linux 5\.11 and user namespaces"):
-        overlay.attempt(tmp_path / "attempt")
+        namespaces.try_overlay(tmp_path / "attempt")
     assert list(tmp_path.iterdir()) == []
 
 

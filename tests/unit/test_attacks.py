@@ -13,7 +13,6 @@ import pytest
 
 from fslab.campaign import cleanup, launch
 from fslab.campaign import undo_journal as journals
-from fslab.campaign import workspace as workspaces
 from fslab.campaign.observer import Observer
 from fslab.campaign.trial_loop import run_campaign
 from fslab.campaign.undo_journal import CampaignJournal, JournalEntry, default_directory, parse
@@ -224,7 +223,7 @@ class TestNamesTakenMeanwhile:
         medium = MEDIA.get("directory")
         with (
             pytest.raises(FileExistsError),
-            workspaces.opened("c", frozenset()) as workspace,
+            cleanup.opened_workspace("c", frozenset()) as workspace,
             ExitStack() as undone,
         ):
             medium.provide(medium.parse_options({"path": str(tmp_path)}), workspace, "m", undone)
@@ -234,7 +233,7 @@ class TestNamesTakenMeanwhile:
         monkeypatch.setattr(os.path, "lexists", lambda _: False)
         taken = tmp_path / "fslab-c-m.img"
         taken.write_text("theirs")
-        with pytest.raises(FileExistsError), workspaces.opened("c", frozenset()) as workspace:
+        with pytest.raises(FileExistsError), cleanup.opened_workspace("c", frozenset()) as workspace:
             images.create(taken, 1, workspace)
         assert taken.read_text() == "theirs"
 
@@ -246,7 +245,7 @@ def test_directories_of_ours_are_closed_to_others_whatever_the_umask(
     monkeypatch.setattr(paths, "runtime", lambda: runtime)
     before = os.umask(0)
     try:
-        with workspaces.opened("c", frozenset()) as workspace:
+        with cleanup.opened_workspace("c", frozenset()) as workspace:
             for made in (runtime, workspace.runtime, default_directory()):
                 assert not made.stat().st_mode & 0o022, made
     finally:

@@ -24,8 +24,7 @@ from fslab import feasibility
 from fslab.api import explanations, results
 from fslab.api.results import ResultStore
 from fslab.applications import REGISTRY as APPLICATIONS
-from fslab.campaign import traced
-from fslab.campaign import workspace as workspaces
+from fslab.campaign import cleanup, traced
 from fslab.campaign.consent import Consent, Executed, Kind, executed
 from fslab.campaign.observer import Observer
 from fslab.campaign.trial_loop import run_campaign
@@ -172,7 +171,7 @@ class TestEveryDoor:
         def started(*_: object) -> None:
             raise AssertionError("a workspace was opened without consent")
 
-        monkeypatch.setattr(workspaces, "opened", started)
+        monkeypatch.setattr(cleanup, "opened_workspace", started)
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[Store]:

@@ -15,20 +15,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fslab.crash import (
-    bounded_sequences,
-    contents,
-    interrupted_recovery,
-    operations,
-    oracle,
-    sequences,
-    sources,
-)
+from fslab.crash import bounded_sequences, contents, operations, oracle, recording, sequences, sources
 from fslab.crash.contents import BLOCK_BYTES, PARTS, Place
 from fslab.crash.durable_history import History
-from fslab.crash.findings import Kind
 from fslab.crash.judge import Positions
 from fslab.crash.oracle import Seen
+from fslab.crash.sources import Kind
 from fslab.crash.states import State, at_ends, chosen
 from fslab.crash.steps import Sequence
 from fslab.crash.tree import START
@@ -112,9 +104,10 @@ def test_the_model_of_published_sequences_is_what_a_real_directory_has(number: i
 def check_model(steps: Sequence, tmp_path: Path) -> None:
     if any("O_DIRECT" in str(step) for step in steps):
         needs_direct(tmp_path / "try")
-    sequences.lay_out(tmp_path, 1)
+    source = sequences.Sequences(chosen=(steps,))
+    source.lay_out(tmp_path)
     marks: list[str] = []
-    sequences.perform(tmp_path, 0, steps, marks.append)
+    source.perform(tmp_path, 0, marks.append)
     assert len(marks) == 2 * len(steps)
     found = sequences.contents(sources.directory_of(tmp_path, 0))
     past = History(number=0, steps=steps, done=len(steps), begun=len(steps), promises=promises())
@@ -646,7 +639,7 @@ class TestSparseImages:
         return path
 
     def test_data_is_copied_and_restored(self, image: Path, disk: Path) -> None:
-        interrupted_recovery._copy(image, disk)
+        recording._copy_image(image, disk)
         assert disk.read_bytes() == image.read_bytes()
         disk.write_bytes(b"y" * (8 << 20))
         struck_files._restore(image, (image, disk), disk)
@@ -660,6 +653,6 @@ class TestSparseImages:
 
         monkeypatch.setattr(os, "lseek", fails)
         with pytest.raises(OSError, match="read error"):
-            interrupted_recovery._copy(image, disk)
+            recording._copy_image(image, disk)
         with pytest.raises(OSError, match="read error"):
             struck_files._restore(image, (image,), disk)

@@ -29,8 +29,7 @@ from fslab.cli import app
 from fslab.crash import application_runs as source_of_runs
 from fslab.crash import recording
 from fslab.crash.application_runs import Runs
-from fslab.crash.findings import Kind
-from fslab.crash.sources import Progress, directory_of
+from fslab.crash.sources import Kind, Progress, directory_of
 from fslab.crash.trial_request import Alphabet, CrashRequest, Cuts
 from fslab.errors import FslabError, UsageError
 from fslab.system import proc, tools

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fslab.crash.examine import Examined, Subject
-from fslab.crash.findings import Finding, Kind
 from fslab.crash.judge import WHOLE, Judge, Outcome, Positions
 from fslab.crash.sequences import Sequences
+from fslab.crash.sources import Finding, Kind
 from fslab.crash.states import State
 from fslab.crash.trial import Tally
 from fslab.storage.filesystems import REGISTRY

@@ -20,9 +20,9 @@ from fslab.crash.sequences import Sequences
 from fslab.crash.states import State
 from fslab.errors import StoreError, ToolOutputError, UsageError
 from fslab.storage.filesystems import REGISTRY
-from fslab.system import block_log
+from fslab.system import disk_server
 
-HEADER = struct.pack("<8sIIQQ32x", block_log.MAGIC, 1, 64, 1 << 20, 0)
+HEADER = struct.pack("<8sIIQQ32x", disk_server.MAGIC, 1, 64, 1 << 20, 0)
 SEQUENCES = Sequences(chosen=(bounded_sequences.parse(["write n", "fsync n"]),))
 
 

@@ -11,9 +11,9 @@ from tests.unit.test_crash import promises
 from fslab.crash import bounded_sequences, contents, oracle
 from fslab.crash.contents import Place
 from fslab.crash.durable_history import History
-from fslab.crash.findings import Kind
 from fslab.crash.oracle import Seen
 from fslab.crash.published_bugs import SCENARIOS, Scenario
+from fslab.crash.sources import Kind
 from fslab.crash.steps import Sequence
 from fslab.crash.tree import START, Inode, Tree
 

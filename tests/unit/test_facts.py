@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fslab.errors import UsageError
-from fslab.machine import _host_facts, facts
+from fslab.machine import facts
 from fslab.machine.advice import advise
 from fslab.machine.fact import Weight
 
@@ -86,7 +86,7 @@ def test_a_bare_guest_has_unknown_facts_and_no_zeros(tmp_path: Path) -> None:
     ],
 )
 def test_hypervisors_by_name(files: dict[str, str], name: str | None, tmp_path: Path) -> None:
-    assert _host_facts.virtualisation(write(tmp_path, files)) == name
+    assert facts.virtualisation(write(tmp_path, files)) == name
 
 
 def test_boost_counts_the_other_way_round(tmp_path: Path) -> None:
@@ -156,9 +156,9 @@ def test_a_machine_id_is_a_digest_and_never_shown_itself(tmp_path: Path) -> None
     found = []
     for text in (f"{known}\n", known, f"{known[:-1]}0\n", "uninitialized\n", ""):
         file.write_text(text)
-        found.append(_host_facts.machine_id(tmp_path))
+        found.append(facts.machine_id(tmp_path))
     assert found[0] == found[1] != found[2]
     assert known[:8] not in str(found[0])
     assert found[3:] == [None, None]
     file.unlink()
-    assert _host_facts.machine_id(tmp_path) is None
+    assert facts.machine_id(tmp_path) is None

@@ -13,12 +13,12 @@ from tests import made
 from fslab import feasibility
 from fslab.cell import MachineSpec, MediumSpec, StackSpec
 from fslab.errors import StudyError, UnsafeError, UnsupportedError
-from fslab.machine import kinds, modules
-from fslab.machine.kinds import REGISTRY, Need, _initramfs, _qemu_command, _xstate
-from fslab.machine.modules import Kernel
+from fslab.machine import kinds
+from fslab.machine.kinds import REGISTRY, Need, _qemu, uml
 from fslab.plan.expand import expand
 from fslab.study.load import load_text
-from fslab.system import disk_server, memory_limit, rights
+from fslab.system import cgroup, disk_server, kernel, rights
+from fslab.system.kernel import Kernel
 
 
 @pytest.fixture
@@ -40,13 +40,13 @@ def directory(tmp_path: Path) -> Path:
 
 
 def test_the_lists_beside_its_modules_say_what_a_kernel_has(directory: Path) -> None:
-    kernel = modules.read(directory)
-    assert kernel.release == "6.1.9-test"
-    assert kernel.filesystems == {"ext4", "f2fs"}
-    assert kernel.has_module("dm_mod")
-    assert kernel.has_module("dm-mod")
-    assert kernel.has_module("ext4")
-    assert not kernel.has_module("raid0")
+    known = kernel.read_modules(directory)
+    assert known.release == "6.1.9-test"
+    assert known.filesystems == {"ext4", "f2fs"}
+    assert known.has_module("dm_mod")
+    assert known.has_module("dm-mod")
+    assert known.has_module("ext4")
+    assert not known.has_module("raid0")
 
 
 def test_the_newest_kernel_is_told_by_numbers(tmp_path: Path) -> None:
@@ -54,17 +54,17 @@ def test_the_newest_kernel_is_told_by_numbers(tmp_path: Path) -> None:
         (tmp_path / release).mkdir()
         (tmp_path / release / "modules.dep").write_text("")
     (tmp_path / "7.0.0").mkdir()  # ignored, because it has no modules.dep
-    newest = modules.newest(tmp_path)
+    newest = kernel.newest_modules(tmp_path)
     assert newest is not None
     assert newest.name == "6.12.0-1"
-    assert modules.newest(tmp_path / "nowhere") is None
+    assert kernel.newest_modules(tmp_path / "nowhere") is None
 
 
 def test_modules_are_loaded_after_what_they_need(directory: Path) -> None:
-    files = _initramfs.in_order(directory, ["virtio_pci", "9p"])
+    files = _qemu.modules_in_order(directory, ["virtio_pci", "9p"])
     assert [file.name for file in files] == ["netfs.ko.gz", "9pnet.ko.xz", "9p.ko.xz"]
     with pytest.raises(UnsupportedError, match="this kernel lacks virtio_blk"):
-        _initramfs.in_order(directory, ["virtio_blk"])
+        _qemu.modules_in_order(directory, ["virtio_blk"])
 
 
 def entries(archive: bytes) -> dict[str, tuple[int, bytes]]:
@@ -91,9 +91,9 @@ def test_the_archive_holds_the_modules_unpacked_and_the_script(
     (directory / "kernel/net/9p.ko.xz").write_bytes(lzma.compress(b"9p"))
     busybox = tmp_path / "busybox"
     busybox.write_bytes(b"ELF!!")
-    wanted = _initramfs.in_order(directory, ["9p"])
-    monkeypatch.setattr(_initramfs, "in_order", lambda _: wanted)
-    _initramfs.write(tmp_path / "initrd", directory, ["/usr/bin/python 3", "-m", "it"], busybox)
+    wanted = _qemu.modules_in_order(directory, ["9p"])
+    monkeypatch.setattr(_qemu, "modules_in_order", lambda _: wanted)
+    _qemu.write_initramfs(tmp_path / "initrd", directory, ["/usr/bin/python 3", "-m", "it"], busybox)
     found = entries((tmp_path / "initrd").read_bytes())
     assert [found[f"m/{n}.ko"][1] for n in range(3)] == [b"netfs", b"9pnet", b"9p"]
     assert found["bin/busybox"] == (0o100755, b"ELF!!")
@@ -113,7 +113,7 @@ def test_only_a_cpu_with_larger_registers_needs_the_library(
     flags: str, expected: bool, tmp_path: Path
 ) -> None:
     (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
-    assert _xstate.needed(tmp_path / "cpuinfo") is expected
+    assert uml.xstate_needed(tmp_path / "cpuinfo") is expected
 
 
 def stack(filesystem: str = "f2fs", **changes: object) -> StackSpec:
@@ -137,7 +137,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> dict[str, Kernel]:
         monkeypatch.setattr(machine, "missing", lambda _, needs=needs: needs)
         monkeypatch.setattr(machine, "kernel", lambda _, name=name: found.get(name))
     monkeypatch.setattr(rights, "missing_for_mounts", lambda: None)
-    monkeypatch.setattr(memory_limit, "is_possible", lambda: True)
+    monkeypatch.setattr(cgroup, "may_limit_memory", lambda: True)
     return found
 
 
@@ -218,8 +218,8 @@ def test_guest_is_never_the_host_and_has_the_memory_and_the_disks_of_its_kind(
 
 def test_a_guest_with_kvm_has_the_cpus_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    for accelerator, cpus in ((_qemu_command.KVM, "8"), (_qemu_command.TCG, "1")):
-        argv = _qemu_command.machine_argv("qemu", accelerator, 256, "k", "i")
+    for accelerator, cpus in ((_qemu.KVM, "8"), (_qemu.TCG, "1")):
+        argv = _qemu.machine_argv("qemu", accelerator, 256, "k", "i")
         assert argv[argv.index("-smp") + 1] == cpus
 
 
@@ -307,24 +307,24 @@ def test_only_a_library_that_nobody_else_can_have_written_is_loaded(
 ) -> None:
     """None: root refuses a directory to which others can write, and for other users nothing is available."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("fslab.machine.kinds._xstate.tools.find", lambda _: None)
-    assert not _xstate.available(), "no compiler, and none was built"
-    kept = _xstate._kept()
+    monkeypatch.setattr("fslab.machine.kinds.uml.tools.find", lambda _: None)
+    assert not uml.xstate_available(), "no compiler, and none was built"
+    kept = uml._kept_xstate()
     kept.parent.mkdir()
     (tmp_path / "else").write_bytes(b"another's")
     kept.symlink_to(tmp_path / "else")
-    assert not _xstate.available(), "a link"
+    assert not uml.xstate_available(), "a link"
     kept.unlink()
     kept.write_bytes(b"library")
     kept.chmod(mode)
     kept.parent.chmod(place_mode)
     if checked_contents is None and os.geteuid() == 0:
         with pytest.raises(UnsafeError, match="other users can write"):
-            _xstate.available()
+            uml.xstate_available()
     else:
-        assert _xstate.available() is bool(checked_contents)
+        assert uml.xstate_available() is bool(checked_contents)
     if checked_contents:  # copied from the cache, because there is no compiler
-        assert _xstate.install(tmp_path) == "./xstate.so"
+        assert uml.install_xstate(tmp_path) == "./xstate.so"
         assert (tmp_path / "xstate.so").read_bytes() == b"library"
 
 

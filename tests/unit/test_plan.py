@@ -18,7 +18,7 @@ from tests import made
 
 from fslab.cell import Cell, Fresh, MachineSpec, StackSpec
 from fslab.cli.plan import _where
-from fslab.machine.kinds import AUTO, BEST, GUEST, _qemu_command
+from fslab.machine.kinds import AUTO, BEST, GUEST, _qemu
 from fslab.plan.expand import order, tool_seed
 from fslab.plan.model import Plan, Stage
 from fslab.plan.plan import IMAGE_BYTES_PER_S, OVERHEAD_S, make_plan, trial_s
@@ -103,7 +103,7 @@ def test_a_plan_knows_that_commands_for_many_zeros_take_time() -> None:
 def test_a_plan_says_where_stacks_run_and_that_emulation_gives_no_figures(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_qemu_command, "known_accelerator", lambda _: "tcg")
+    monkeypatch.setattr(_qemu, "known_accelerator", lambda _: "tcg")
     slow, quick = in_guests("qemu"), in_guests("uml")
     assert [(each.type, each.emulated) for each in (*slow.machines, *quick.machines)] == [
         ("qemu", True),

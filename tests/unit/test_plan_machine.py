@@ -21,7 +21,7 @@ from fslab.machine import facts
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.store.store import Store
 from fslab.study.load import load, load_text
-from fslab.system import distributions, kernel, memory, reference_work, tools
+from fslab.system import cpu_speed, distributions, kernel, memory, tools
 
 PAGE = Path(__file__).parents[2] / "docs/studies.md"
 STUDY = """\
@@ -52,7 +52,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     for place in (
         (os, "statvfs"), (os, "cpu_count"), (os, "sysconf"), (os, "sched_getaffinity"), (tools, "find"),
         (facts, "gather"), (kernel, "known_filesystems"), (memory, "meminfo"), (distributions, "here"),
-        (reference_work, "spread"),
+        (cpu_speed, "reference_spread"),
     ):  # fmt: skip
         monkeypatch.setattr(*place, read)
     for _, machine in MACHINES:

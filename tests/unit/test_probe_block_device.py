@@ -9,29 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.unit.probed import WORK, values, warnings_of
 
 from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.system.proc import Usage
-from fslab.trial_record import Severity, ValidityWarning
-from fslab.validity.facts import TrialFacts, WorkFacts
-from fslab.validity.trial_warnings import trial_warnings
+from fslab.trial_record import Severity
 
 GOLDEN = Path(__file__).parents[1] / "golden/linux-6.18"
 PROBE = REGISTRY.get("block-device")
 MIB = 1 << 20
-USAGE = Usage(user_s=0.1, system_s=0.2, max_rss_bytes=MIB, voluntary_switches=1, involuntary_switches=2)
 
 
 def work(read: int | None = 0, written: int | None = 0, *, direct: bool = False, cold: bool = True) -> Work:
-    return Work(
-        read_bytes=read,
-        written_bytes=written,
-        duration_s=1.0,
-        measured_s=1.0,
-        usage=USAGE,
-        direct=direct,
-        cold=cold,
-    )
+    return replace(WORK, read_bytes=read, written_bytes=written, direct=direct, cold=cold)
 
 
 def machine(root: Path, counters: dict[str, str], *, partition_of: str | None = None) -> Target:
@@ -54,18 +43,6 @@ def taken(tmp_path: Path, scenario: str) -> dict[SnapshotMoment, Snapshot]:
         )
         for moment in PROBE.moments
     }
-
-
-def warnings_of(found: ProbeFinding, meanwhile: Work) -> tuple[ValidityWarning, ...]:
-    """Return the warnings that the rules give for this finding alone."""
-    done = WorkFacts(
-        read_bytes=meanwhile.read_bytes, written_bytes=meanwhile.written_bytes, direct=meanwhile.direct
-    )
-    return trial_warnings(TrialFacts(work=done, cold=meanwhile.cold, figures=found.values))
-
-
-def values(found: ProbeFinding) -> dict[str, float | None]:
-    return {name: value.value for name, value in found.values.items()}
 
 
 def test_what_each_transaction_costs(tmp_path: Path) -> None:

@@ -8,16 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.unit.probed import WORK, values
 
-from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.system.proc import Usage
+from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Target
 from fslab.trial_record import Value
 from fslab.units import Unit
-
-USAGE = Usage(user_s=0.0, system_s=0.0, max_rss_bytes=0, voluntary_switches=0, involuntary_switches=0)
-WORK = Work(
-    read_bytes=0, written_bytes=0, duration_s=1.0, measured_s=1.0, usage=USAGE, direct=False, cold=True
-)
 
 
 def target(root: Path) -> Target:
@@ -26,10 +21,6 @@ def target(root: Path) -> Target:
 
 def derive(name: str, before: Snapshot, end: Snapshot) -> ProbeFinding:
     return REGISTRY.get(name).derive({SnapshotMoment.BEFORE: before, SnapshotMoment.END: end}, WORK)
-
-
-def values(found: ProbeFinding) -> dict[str, float | None]:
-    return {name: value.value for name, value in found.values.items()}
 
 
 def clocks(real_s: float, monotonic_s: float, boot_s: float, source: str | None = "tsc") -> Snapshot:

@@ -10,16 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.unit.probed import WORK, values
 
-from fslab.probes import REGISTRY, ProbeFinding, SnapshotMoment, Target, Work
+from fslab.probes import REGISTRY, SnapshotMoment, Target
 from fslab.probes.extents import _extents, _pieces
-from fslab.system import detached_mounts
-from fslab.system.proc import Usage
+from fslab.system import namespaces
 
-USAGE = Usage(user_s=0.5, system_s=1.5, max_rss_bytes=8192, voluntary_switches=3, involuntary_switches=4)
-WORK = Work(
-    read_bytes=0, written_bytes=0, duration_s=2.0, measured_s=2.0, usage=USAGE, direct=False, cold=True
-)
 JBD2 = """{commits} transactions ({commits} requested), each up to 1365 blocks
 average:{blank}
   0ms waiting for transaction
@@ -46,10 +42,6 @@ def target(root: Path, *devices: str) -> Target:
 def write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
-
-
-def values(found: ProbeFinding) -> dict[str, float | None]:
-    return {name: value.value for name, value in found.values.items()}
 
 
 def test_the_journal_s_averages_become_sums(tmp_path: Path) -> None:
@@ -161,7 +153,7 @@ def test_writeback_counters_of_btrfs_on_a_joined_device(
     write(own / "devices/dm-0", "")
     (own / "bdi").symlink_to("../../../devices/virtual/bdi/btrfs-7")
     write(tmp_path / "debug/bdi/btrfs-7/stats", "BdiDirtied:    16 kB\nBdiWritten:    8 kB\n")
-    monkeypatch.setattr(detached_mounts, "debugfs", lambda: tmp_path / "debug")
+    monkeypatch.setattr(namespaces, "debugfs", lambda: tmp_path / "debug")
     on = replace(target(tmp_path, "loop6", "loop7"), volume="dm-0")
     assert REGISTRY.get("writeback").snapshot(on) == {"BdiDirtied": 16, "BdiWritten": 8}
     assert REGISTRY.get("writeback").snapshot(target(tmp_path, "loop6")) == {}, "another file system"

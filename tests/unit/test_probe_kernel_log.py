@@ -8,21 +8,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.unit.probed import USAGE, WORK
 
-from fslab.probes import ProbeFinding, SnapshotMoment, Target, Work
+from fslab.probes import ProbeFinding, SnapshotMoment, Target
 from fslab.probes.kernel_log import KernelLog
 from fslab.storage.filesystems import others_in_log
 from fslab.system import kernel_log, sysfs
-from fslab.system.proc import SEE_LOG, Completed, Usage
+from fslab.system.proc import SEE_LOG, Completed
 from fslab.trial_record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts, WorkFacts
 from fslab.validity.trial_warnings import trial_warnings
 
 LOG = (Path(__file__).parents[1] / "golden/linux-6.18/kmsg-errors.txt").read_text()
-USAGE = Usage(user_s=0.0, system_s=0.0, max_rss_bytes=0, voluntary_switches=0, involuntary_switches=0)
-WORK = Work(
-    read_bytes=0, written_bytes=0, duration_s=1.0, measured_s=1.0, usage=USAGE, direct=False, cold=True
-)
 
 
 def number(line: str) -> int:

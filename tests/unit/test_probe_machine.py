@@ -6,19 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.unit.probed import WORK, warnings_of
 
 from fslab.probes import REGISTRY, Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.system.proc import Usage
-from fslab.trial_record import Severity, ValidityWarning, Value
+from fslab.trial_record import Severity, Value
 from fslab.units import Unit
-from fslab.validity.facts import TrialFacts, WorkFacts
-from fslab.validity.trial_warnings import trial_warnings
 
 GOLDEN = Path(__file__).parents[1] / "golden/linux-6.18"
-USAGE = Usage(user_s=0.5, system_s=1.5, max_rss_bytes=8192, voluntary_switches=3, involuntary_switches=4)
-WORK = Work(
-    read_bytes=0, written_bytes=0, duration_s=2.0, measured_s=2.0, usage=USAGE, direct=False, cold=True
-)
 BEFORE = "cpu 1000 20 500 8000 100 10 30 5 700 0\ncpu0 500 10 250 4000 50 5 15 3 350 0\ncpu1 0\nintr 5\n"
 
 
@@ -34,12 +28,6 @@ def cpu(tmp_path: Path, before: str, end: str) -> ProbeFinding:
         SnapshotMoment.END: snapshot(probe, tmp_path, "stat", end),
     }
     return probe.derive(taken, WORK)
-
-
-def warnings_of(found: ProbeFinding, work: Work = WORK) -> tuple[ValidityWarning, ...]:
-    """Return the warnings that the rules give for this finding alone."""
-    done = WorkFacts(written_bytes=work.written_bytes, direct=work.direct)
-    return trial_warnings(TrialFacts(work=done, cold=True, figures=found.values, texts=found.texts, cpus=2))
 
 
 def percent(found: ProbeFinding) -> dict[str, float | None]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fslab.machine.kinds import _initramfs, _qemu_command
+from fslab.machine.kinds import _qemu
 from fslab.system import process_marks, sysfs
 
 PROGRAM = "/nowhere/qemu"
@@ -20,17 +20,17 @@ def remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the path of the cache file, on a machine with /dev/kvm whose guests do not boot with KVM."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(os, "access", lambda *_: True)
-    monkeypatch.setattr(_qemu_command, "_boots", lambda *_: False)
+    monkeypatch.setattr(_qemu, "_boots", lambda *_: False)
     (tmp_path / "fslab").mkdir()
     return tmp_path / "fslab" / "kvm.json"
 
 
 def accelerator() -> str:
-    return _qemu_command.accelerator(PROGRAM, "kernel", "initrd", MARK)
+    return _qemu.accelerator(PROGRAM, "kernel", "initrd", MARK)
 
 
 def written(accelerator: object) -> str:
-    key = {"boot_id": sysfs.text(_qemu_command.BOOT_ID), "program": PROGRAM}
+    key = {"boot_id": sysfs.text(_qemu.BOOT_ID), "program": PROGRAM}
     return json.dumps({**key, "accelerator": accelerator})
 
 
@@ -58,6 +58,6 @@ def test_the_guest_that_tests_kvm_carries_the_mark(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(os, "access", lambda *_: True)
     program = tmp_path / "qemu"
-    program.write_text(f'#!/bin/sh\ntest "${MARK[0]}" = "{MARK[1]}" && echo {_initramfs.SELF_TEST}\n')
+    program.write_text(f'#!/bin/sh\ntest "${MARK[0]}" = "{MARK[1]}" && echo {_qemu.SELF_TEST}\n')
     program.chmod(0o755)
-    assert _qemu_command.accelerator(str(program), "kernel", "initrd", MARK) == "kvm"
+    assert _qemu.accelerator(str(program), "kernel", "initrd", MARK) == "kvm"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from fslab.errors import GuestError
-from fslab.machine.kinds._qemu_command import Monitor
+from fslab.machine.kinds._qemu import Monitor
 
 
 class Qemu(threading.Thread):

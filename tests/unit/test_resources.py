@@ -19,7 +19,7 @@ from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.errors import NoSpaceError, UnsafeError
 from fslab.storage import Growth, Workspace, images
 from fslab.storage.mounted_stack import Stack
-from fslab.system import memory, oom, proc
+from fslab.system import memory, priority, proc
 from fslab.workloads import REGISTRY as WORKLOADS
 from fslab.workloads import parsed
 
@@ -237,18 +237,20 @@ OUT_OF_MEMORY = (
 
 class TestOutOfMemory:
     def test_children_are_killed_before_fslab_when_memory_is_short(self) -> None:
-        before = oom.OWN.read_text()
-        assert int(proc.run(["cat", "/proc/self/oom_score_adj"]).stdout) == max(int(before), oom.EXPENDABLE)
-        assert oom.OWN.read_text() == before
+        before = priority.OOM_SCORE.read_text()
+        assert int(proc.run(["cat", "/proc/self/oom_score_adj"]).stdout) == max(
+            int(before), priority.EXPENDABLE_SCORE
+        )
+        assert priority.OOM_SCORE.read_text() == before
 
     def test_a_campaign_goes_later_than_others_where_it_may(self) -> None:
-        before = int(oom.OWN.read_text())
-        with oom.protected():
-            own = int(oom.OWN.read_text())
-            assert own in {before, min(before, oom.KEPT)}
-            assert int(proc.run(["cat", "/proc/self/oom_score_adj"]).stdout) == oom.EXPENDABLE
-            assert int(oom.OWN.read_text()) == own
-        assert int(oom.OWN.read_text()) == before
+        before = int(priority.OOM_SCORE.read_text())
+        with priority.protected():
+            own = int(priority.OOM_SCORE.read_text())
+            assert own in {before, min(before, priority.KEPT_SCORE)}
+            assert int(proc.run(["cat", "/proc/self/oom_score_adj"]).stdout) == priority.EXPENDABLE_SCORE
+            assert int(priority.OOM_SCORE.read_text()) == own
+        assert int(priority.OOM_SCORE.read_text()) == before
 
     @pytest.mark.parametrize(
         ("line", "killed"),
@@ -261,7 +263,7 @@ class TestOutOfMemory:
         ],
     )
     def test_what_the_kernel_logs_of_a_killed_child_is_known(self, line: str, killed: bool) -> None:
-        found = oom.killed(["EXT4-fs (loop1): mounted filesystem", line])
+        found = priority.killed_for_memory(["EXT4-fs (loop1): mounted filesystem", line])
         assert bool(found) is killed
         if found:
             assert found.endswith("ut of memory: Killed process 32503 (python3 (x))")

@@ -16,7 +16,7 @@ from tests.limits import wait_for
 from fslab.campaign.run_samples import EVERY_S, Ran, RunSample, RunSamples
 from fslab.campaign.time_slices import Timeline
 from fslab.probes import Target
-from fslab.system import freezer, proc, task_times
+from fslab.system import freezer, proc, processes
 from fslab.trial_record import RunPart
 from fslab.workloads import Reading
 
@@ -185,7 +185,7 @@ def test_cpu_time_that_the_kernel_does_not_count_is_unknown() -> None:
     argv = ["sh", "-c", '"$0" -c "$1"; :', sys.executable, code]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
         assert child.stdin
-        wait_for(lambda: (times := task_times.of_tree(child.pid)) is not None and not times.counted)
+        wait_for(lambda: (times := processes.times(child.pid)) is not None and not times.counted)
         child.stdin.close()
     found, done = samples(*TWO_PARTS), ran(2.2, parts_s=BOTH)
     found.counted = False
@@ -201,7 +201,7 @@ def test_times_of_a_process_include_children_that_it_waited_for() -> None:
         assert child.stdout
         assert child.stdin
         assert child.stdout.readline() == b"done\n"
-        times = task_times.of_tree(child.pid)
+        times = processes.times(child.pid)
         used = os.times()
         child.stdin.write(b"\n")
         child.stdin.close()
@@ -211,7 +211,7 @@ def test_times_of_a_process_include_children_that_it_waited_for() -> None:
     assert times.counted
     spent = ended.children_user - used.children_user + ended.children_system - used.children_system
     assert times.cpu_s == pytest.approx(spent, abs=0.05)
-    assert task_times.of_tree(child.pid) is None
+    assert processes.times(child.pid) is None
 
 
 def test_a_process_that_ends_while_it_is_looked_at_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +222,7 @@ def test_a_process_that_ends_while_it_is_looked_at_is_no_error(monkeypatch: pyte
 
     for name in ("scandir", "listdir"):
         monkeypatch.setattr(os, name, gone)
-    times = task_times.of_tree(os.getpid())
+    times = processes.times(os.getpid())
     assert times is not None
     assert times.cpu_s > 0
     assert freezer._is_stopped(os.getpid())

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.test_campaign import cell, record
 
 from fslab import feasibility
-from fslab.campaign import machine_lock, traced, workspace
+from fslab.campaign import cleanup, machine_lock, traced
 from fslab.errors import InterruptedBySignal
 from fslab.machine import facts
 from fslab.system import signals
@@ -44,7 +44,7 @@ def test_an_interruption_that_a_library_loses_is_raised(monkeypatch: pytest.Monk
     monkeypatch.setattr(feasibility, "check_named", lambda *_: None)
     monkeypatch.setattr(feasibility, "check", lambda *_: None)
     monkeypatch.setattr(facts, "gather", dict)
-    monkeypatch.setattr(workspace, "opened", lambda *_: nullcontext())
+    monkeypatch.setattr(cleanup, "opened_workspace", lambda *_: nullcontext())
     monkeypatch.setattr(machine_lock, "held", lambda *_: nullcontext())
     monkeypatch.setattr(signals._SignalState, "left_at", None)
     monkeypatch.setattr(signals._SignalState, "raised", None)

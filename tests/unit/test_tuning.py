@@ -20,7 +20,7 @@ from fslab.errors import (
     UnsupportedError,
     UsageError,
 )
-from fslab.machine import _cpu_latency, _settings, _timers, tunables, tuning
+from fslab.machine import _settings, facts, tunables, tuning
 from fslab.machine._settings import Write, writes
 from fslab.system import memory, proc
 
@@ -270,12 +270,12 @@ class TestTimers:
             )
 
         monkeypatch.setattr(proc, "run", run)
-        monkeypatch.setattr(_timers, "check", lambda: None)
+        monkeypatch.setattr(tuning, "check_timers", lambda: None)
         return calls
 
     def test_only_those_that_were_active_are_started_again(self, ran: list[list[str]]) -> None:
         journal = Noted()
-        with _timers.stopped(tunables.timers("a.timer, b.timer c.timer"), journal):
+        with tuning.timers_stopped(tunables.timers("a.timer, b.timer c.timer"), journal):
             assert journal.pending == [("timer", "a.timer"), ("timer", "c.timer")]
             ran.clear()
         assert ran == [
@@ -287,8 +287,11 @@ class TestTimers:
     def test_one_that_cannot_be_stopped_ends_it_and_is_started(
         self, ran: list[list[str]], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(_timers, "_is_active", lambda _: True)
-        with pytest.raises(ToolFailedError, match="still active"), _timers.stopped(["a.timer"], Noted()):
+        monkeypatch.setattr(tuning, "_is_active", lambda _: True)
+        with (
+            pytest.raises(ToolFailedError, match="still active"),
+            tuning.timers_stopped(["a.timer"], Noted()),
+        ):
             pytest.fail("went on")
         assert ran[-1] == ["systemctl", "start", "--", "a.timer"]
 
@@ -305,7 +308,7 @@ class TestTimers:
 
     def test_without_systemd_they_are_refused(self, tmp_path: Path) -> None:
         with pytest.raises(UnsupportedError, match="systemd does not run"):
-            _timers.check(tmp_path / "nothing")
+            tuning.check_timers(tmp_path / "nothing")
         with pytest.raises(FslabError):
             tuning.check({"stop_timers": "no-timer"})
 
@@ -315,17 +318,17 @@ class TestIdle:
 
     def test_what_is_requested_is_written_in_binary_and_verified(self, tmp_path: Path) -> None:
         device = tmp_path / "cpu_dma_latency"
-        device.write_bytes(_cpu_latency.NO_LIMIT_US.to_bytes(4, "little"))
-        with _cpu_latency.limited(None, device):
-            assert _cpu_latency.in_force(device) == _cpu_latency.NO_LIMIT_US, "nothing was requested"
-        with _cpu_latency.limited("70000", device):
+        device.write_bytes(facts.NO_LIMIT_US.to_bytes(4, "little"))
+        with tuning.latency_limited(None, device):
+            assert facts.idle_latency_us(device) == facts.NO_LIMIT_US, "nothing was requested"
+        with tuning.latency_limited("70000", device):
             assert device.read_bytes() == b"\x70\x11\x01\x00"
-            assert _cpu_latency.in_force(device) == 70000
+            assert facts.idle_latency_us(device) == 70000
 
     def test_a_kernel_without_it_refuses(self, tmp_path: Path) -> None:
         with (
             pytest.raises(UnsupportedError, match="has no limit for the latency of idle CPUs"),
-            _cpu_latency.limited("0", tmp_path / "nothing"),
+            tuning.latency_limited("0", tmp_path / "nothing"),
         ):
             pass
 
@@ -340,13 +343,13 @@ class TestIdle:
         (tmp_path / "proc/cpuinfo").write_text(f"flags : {flags}\n")
         path = tmp_path / "cpu_dma_latency"
         if device:
-            path.write_bytes(_cpu_latency.NO_LIMIT_US.to_bytes(4, "little"))
-        assert _cpu_latency.limit_us("auto", path, tmp_path) == limit
-        assert _cpu_latency.limit_us("7", path, tmp_path) == "7"
+            path.write_bytes(facts.NO_LIMIT_US.to_bytes(4, "little"))
+        assert tuning.latency_us("auto", path, tmp_path) == limit
+        assert tuning.latency_us("7", path, tmp_path) == "7"
         tunables.check("cpu_dma_latency", "auto")
         with pytest.raises(ValueError, match=r"from 0 to 100$"):
             tunables.check("vm.compaction_proactiveness", "auto")
-        with _cpu_latency.limited("auto", tmp_path / "nothing"):
+        with tuning.latency_limited("auto", tmp_path / "nothing"):
             pass
 
     def test_another_user_than_root_runs_a_study_that_leaves_the_limit_to_the_machine(
@@ -357,7 +360,7 @@ class TestIdle:
         monkeypatch.setattr(os, "geteuid", lambda: 65534)
         monkeypatch.setattr(os, "access", lambda *_: False)
         tuning.check({"cpu_dma_latency": "auto"})
-        assert _cpu_latency.limit_us("auto", device, tmp_path) is None
+        assert tuning.latency_us("auto", device, tmp_path) is None
         for settings in ({"cpu_dma_latency": "7"}, {"cpu_dma_latency": "auto", "vm.swappiness": "1"}):
             with pytest.raises(NeedsRootError):
                 tuning.check(settings)
@@ -367,16 +370,16 @@ class TestIdle:
     ) -> None:
         device = tmp_path / "cpu_dma_latency"
         device.touch()
-        monkeypatch.setattr(_cpu_latency, "in_force", lambda _: _cpu_latency.NO_LIMIT_US)
+        monkeypatch.setattr(facts, "idle_latency_us", lambda _: facts.NO_LIMIT_US)
         with (
             pytest.raises(UnsupportedError, match="but the kernel uses 2000000000"),
-            _cpu_latency.limited("0", device),
+            tuning.latency_limited("0", device),
         ):
             pass
 
     @pytest.mark.parametrize(
         ("held", "fact"),
-        [(b"\0\0\0\0", 0), (_cpu_latency.NO_LIMIT_US.to_bytes(4, "little"), "no limit"), (None, None)],
+        [(b"\0\0\0\0", 0), (facts.NO_LIMIT_US.to_bytes(4, "little"), "no limit"), (None, None)],
     )
     def test_the_fact_tells_no_limit_from_unknown(
         self, tmp_path: Path, held: bytes | None, fact: object
@@ -384,7 +387,7 @@ class TestIdle:
         (tmp_path / "dev").mkdir()
         if held is not None:
             (tmp_path / "dev/cpu_dma_latency").write_bytes(held)
-        assert _cpu_latency.fact(tmp_path) == fact
+        assert facts.idle_latency(tmp_path) == fact
 
 
 class TestBounds:

@@ -10,7 +10,7 @@ import pytest
 from fslab.campaign import cleanup
 from fslab.campaign.undo_journal import CampaignJournal, JournalEntry
 from fslab.errors import FslabError, UnsafeError
-from fslab.storage import signatures, user_mounts
+from fslab.storage import named_devices, user_mounts
 from fslab.storage.layouts import volume_name
 
 GOOD = ["ext4", "rw,noatime", "/mnt/a b", "shared"]
@@ -42,7 +42,7 @@ def test_what_cannot_be_a_mount_belongs_to_no_campaign(target: str) -> None:
     ("kind", "target"),
     [
         (user_mounts.KIND, json.dumps(["ext4", "rw", "/not there", "private"])),
-        (signatures.KIND, f"{volume_name('c')} ext4 1234"),
+        (named_devices.SIGNATURE, f"{volume_name('c')} ext4 1234"),
     ],
 )
 def test_what_is_on_a_disk_that_is_gone_stays_in_the_journal(kind: str, target: str, tmp_path: Path) -> None:

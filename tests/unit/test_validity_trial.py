@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fslab import probes
-from fslab.campaign import guest_cpu_standstill, probing
+from fslab.campaign import guest_run, probing
 from fslab.trial_record import Severity, ValidityWarning, Value
 from fslab.units import Unit
 from fslab.validity.facts import Depth, ProbeFailure, Rate, TrialFacts, WorkFacts
@@ -68,7 +68,7 @@ def test_every_rule_says_what_it_is_and_needs_what_probes_have(name: str) -> Non
     assert rule.severity in Severity
     files = [
         *Path(probes.__file__).parent.glob("*.py"),
-        *(Path(each.__file__ or "") for each in (guest_cpu_standstill, probing)),
+        *(Path(each.__file__ or "") for each in (guest_run, probing)),
     ]
     sources = "".join(path.read_text() for path in files)
     for needed in rule.needs:

@@ -11,7 +11,7 @@ import pytest
 from tests.disk_server import BINARY
 
 from fslab.errors import StudyError
-from fslab.storage.media import REGISTRY, _disk, _faults, _profiles
+from fslab.storage.media import REGISTRY, _disk, _disk_options
 from fslab.study.load import load_text
 from fslab.system import proc
 
@@ -27,7 +27,8 @@ def test_the_profiles_are_those_of_the_server() -> None:
     served = json.loads(proc.run([str(BINARY), "list"]).stdout)
     shipped = {profile["name"]: profile for kind in served.values() for profile in kind}
     ours = {
-        name: {key: each[key] for key in each if key != "kind"} for name, each in _profiles.PROFILES.items()
+        name: {key: each[key] for key in each if key != "kind"}
+        for name, each in _disk_options.PROFILES.items()
     }
     assert ours == shipped, "make it again: fslab-disk list > src/fslab/storage/media/profiles.json"
     assert all(each["sources"] and each["about"] for each in ours.values())
@@ -35,7 +36,7 @@ def test_the_profiles_are_those_of_the_server() -> None:
 
 def test_faults_as_they_are_written() -> None:
     text = "stuck delay=2s probability=0.001 op=read; latent start=1m end=2m; error op=write times=3"
-    assert _faults.parse(text) == (
+    assert _disk_options.parse_faults(text) == (
         {"effect": "stuck", "delay_ns": 2_000_000_000, "probability": 0.001, "op": "read"},
         {"effect": "latent", "start": 1 << 20, "end": 2 << 20},
         {"effect": "error", "op": "write", "times": 3},

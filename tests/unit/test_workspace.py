@@ -16,7 +16,7 @@ import pytest
 from tests import made
 from tests.limits import LIMIT_S
 
-from fslab.campaign import cleanup, undo_journal, workspace
+from fslab.campaign import cleanup, undo_journal
 from fslab.campaign.running_trial import RunningTrial
 from fslab.campaign.trial_loop import new_id
 from fslab.campaign.undo_journal import CampaignJournal
@@ -31,7 +31,7 @@ from fslab.system import files, memory, mounts, page_cache, paths, process_marks
 def test_a_workspace_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(paths.RUNTIME, str(tmp_path / "runtime"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    with workspace.opened(name := new_id(), frozenset()) as opened:
+    with cleanup.opened_workspace(name := new_id(), frozenset()) as opened:
         (opened.runtime / "scratch" / "report").write_text("x")
         assert list(undo_journal.leftover()) == [name]
     assert [path for path in tmp_path.rglob("*") if name in str(path)] == []
@@ -49,7 +49,7 @@ def test_a_signal_while_the_journal_is_opened_leaves_no_file(
         signals._handle(signal.SIGTERM, None)
 
     monkeypatch.setattr(fcntl, "flock", interrupted)
-    with pytest.raises(InterruptedBySignal), workspace.opened(new_id(), frozenset()):
+    with pytest.raises(InterruptedBySignal), cleanup.opened_workspace(new_id(), frozenset()):
         raise AssertionError("was not interrupted")
     assert [path for path in own_directories.rglob("*") if path.is_file()] == []
 
@@ -93,7 +93,7 @@ def few_descriptors() -> Iterator[None]:
 @pytest.mark.usefixtures("few_descriptors")
 def test_a_tree_of_any_depth_is_read_and_removed(own_directories: Path) -> None:
     medium = MEDIA.get("directory")
-    with workspace.opened(name := new_id(), frozenset()) as opened:
+    with cleanup.opened_workspace(name := new_id(), frozenset()) as opened:
         with ExitStack() as undo:
             options = medium.parse_options({"path": str(own_directories)})
             directory = medium.provide(options, opened, "m", undo)
@@ -216,6 +216,6 @@ def test_processes_are_known_by_a_secret_of_the_campaign_and_not_by_its_name(own
         assert ours.wait(LIMIT_S) == -signal.SIGKILL
         assert other.poll() is None
         other.kill()
-    with workspace.opened(name, frozenset()) as again:
+    with cleanup.opened_workspace(name, frozenset()) as again:
         assert again.mark not in {mark, name}
         assert stat.S_IMODE((undo_journal.default_directory() / f"{name}.jsonl").stat().st_mode) == 0o600

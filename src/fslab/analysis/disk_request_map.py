@@ -1,6 +1,6 @@
 """What the requests of a run show: which parts of a disk they touched when, and how far apart they were. Pure.
 
-The input is the log of a virtual disk (``system.block_log``). A map is small enough to be stored with every trial.
+The input is the log of a virtual disk (``system.disk_server``). A map is small enough to be stored with every trial.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ from fslab.plan.expand import expand
 from fslab.storage.filesystems import FileSystem
 from fslab.study import load, shipped
 from fslab.study.reference_pages import options_of
-from fslab.system import reference_work
+from fslab.system import cpu_speed
 from fslab.system.tools import Tool
-from fslab.tracing import available
+from fslab.tracing.tracer import sources
 
 BUILT_IN = "fslab"
 STUDIES = "studies"
@@ -81,7 +81,7 @@ def of_machine() -> MachineCapabilities:
     return MachineCapabilities(
         machine=machine,
         advice=[*advise(machine), *advise_disks()],
-        reference_spread=reference_work.spread(),
+        reference_spread=cpu_speed.reference_spread(),
         capabilities=[*found, *_evidence()],
         matrix=feasibility.matrix(),
         packages_missing=feasibility.packages_missing(needed),
@@ -116,7 +116,7 @@ def _evidence() -> list[Capability]:
             kind="evidence", name=source.name, summary=source.summary, available=source.missing is None, versions={},
             missing=() if source.missing is None else (f"{source.missing}; unavailable without it: {source.costs}",),
         )
-        for source in available.sources()
+        for source in sources()
     ]  # fmt: skip
 
 

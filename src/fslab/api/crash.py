@@ -15,10 +15,9 @@ from fslab.campaign.trial_loop import new_id
 from fslab.campaign.undo_journal import CampaignJournal
 from fslab.crash import bounded_sequences, examine, judge, kept_recordings, recording, recovery, states, trial
 from fslab.crash.application_runs import Runs
-from fslab.crash.findings import Finding
 from fslab.crash.operations import FORMS
 from fslab.crash.sequences import Sequences
-from fslab.crash.sources import Source
+from fslab.crash.sources import Finding, Source
 from fslab.crash.steps import Sequence, Sync
 from fslab.crash.trial_request import REQUESTS, Alphabet, CrashRequest, Cuts, FaultRequest, RecoveryRequest
 from fslab.errors import StoreError, UsageError

@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 
 from fslab import feasibility
-from fslab.campaign import feature_tests, workspace
+from fslab.campaign import cleanup, feature_tests
 from fslab.campaign.feature_tests import Request
 from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.campaign.trial_loop import new_id
@@ -61,9 +61,9 @@ class Machines(ExitStack):
         )
         machine = feasibility.resolved(stack).machine
         if machine.type == "host":
-            with workspace.opened(new_id(), frozenset()) as opened:
+            with cleanup.opened_workspace(new_id(), frozenset()) as opened:
                 return feature_tests.run_tests(request, opened)
         if self._machines is None:
-            opened = self.enter_context(workspace.opened(new_id(), frozenset()))
+            opened = self.enter_context(cleanup.opened_workspace(new_id(), frozenset()))
             self._machines = TrialMachines(workspace=opened, machine=machine_facts())
         return feature_tests.in_guest(request, machine, self._machines)

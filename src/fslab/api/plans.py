@@ -16,7 +16,7 @@ from fslab.machine.planned_machine import here, planned_for
 from fslab.plan.model import Plan
 from fslab.plan.plan import make_plan, without
 from fslab.study.model import Study
-from fslab.system import paths, reference_work
+from fslab.system import cpu_speed, paths
 from fslab.trial_record import TrialRecord
 from fslab.units import format_duration
 
@@ -89,7 +89,7 @@ def trials_sentence(spread: float, block_s: float | None = None) -> str:
 
 def loop_spread() -> float | None:
     """Return the current variation of the loop's speed. Takes half a second."""
-    return reference_work.spread(rounds=10)
+    return cpu_speed.reference_spread(rounds=10)
 
 
 class LoopRates:
@@ -107,4 +107,4 @@ class LoopRates:
         """Return the sentence; None while there are too few trials."""
         if len(self._rates) < _FEWEST:
             return None
-        return trials_sentence(reference_work.spread_of(list(self._rates)))
+        return trials_sentence(cpu_speed.spread_of_rates(list(self._rates)))

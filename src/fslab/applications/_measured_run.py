@@ -80,7 +80,7 @@ class Driven:
         }
 
     def log(self, path: Path) -> None:
-        """Write when transactions ended and how long they took, in the format of ``tracing.slow_operations.logged``: of
+        """Write when transactions ended and how long they took, in the format of ``figures.logged_operations``: of
         very many, a sample."""
         every = max(1, len(self.latencies_ns) // _MOST_LOGGED)
         operations = islice(zip(self.ended_ns, self.latencies_ns, strict=False), 0, None, every)

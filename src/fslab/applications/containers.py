@@ -16,7 +16,7 @@ from fslab import scaling
 from fslab.applications import Amount, DriveRequest, StepLoad, SteppedApplication
 from fslab.applications import _source_tree as trees
 from fslab.filesystem_abilities import Ability
-from fslab.system import overlay
+from fslab.system import namespaces
 
 _ARCHIVES, _LAYERS, _CONTAINER, _TREE = "archives", "layers", "container", "tree"
 _LINE = b"a line of a container\n"
@@ -104,7 +104,7 @@ class Containers(SteppedApplication):
             tree.write(layer.versions)
             for deleted in layer.deleted:
                 tree.path(deleted).parent.mkdir(parents=True, exist_ok=True)
-                overlay.white_out(tree.path(deleted))
+                namespaces.white_out(tree.path(deleted))
             trees.pack(_archive(number), _TREE, cwd=drive.directory)
 
     def before(self, drive: DriveRequest, step: str) -> None:  # noqa: ARG002
@@ -210,10 +210,10 @@ def _merged(drive: DriveRequest, *, writable: bool) -> Iterator[Path]:
     are the topmost layer: as they are on the disk."""
     layers = [_name(number) for number in range(drive.load.layers, -1, -1)]
     directory, container = drive.directory / _LAYERS, f"../{_CONTAINER}"
-    upper = f"{container}/{overlay.UPPER}"
+    upper = f"{container}/{namespaces.UPPER}"
     if not writable and (directory / upper).exists():
         layers = [upper, *layers]
-    with overlay.mounted(directory, layers, container=container if writable else None) as merged:
+    with namespaces.overlay(directory, layers, container=container if writable else None) as merged:
         yield merged
 
 

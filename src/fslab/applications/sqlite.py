@@ -27,7 +27,7 @@ from fslab.applications import (
 )
 from fslab.errors import ToolFailedError
 from fslab.storage.crash_promises import Promises
-from fslab.system import sqlite_journal
+from fslab.system import untrusted_files
 
 FILE = "database"
 _ROW_BYTES = 32  # of a row, besides its contents
@@ -130,7 +130,7 @@ class Sqlite(DurableApplication):
 
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
         """Open the database, which rolls a journal back or reads the write-ahead log; check it, and read the rows."""
-        if sqlite_journal.names_another_file(directory / f"{FILE}-journal"):
+        if untrusted_files.journal_names_another_file(directory / f"{FILE}-journal"):
             return RecoveredData(problem="the journal names another file, and SQLite would delete that")
         try:
             with closing(_connected(directory, None)) as database:

@@ -1,4 +1,5 @@
-"""Removes what a crash left behind: processes, mounts, loop devices, images, directories, settings.
+"""Opens the workspace of a campaign, and removes what a crash left behind: processes, mounts, loop devices, images,
+directories, settings.
 
 Touches only what a journal names, processes that carry the campaign's mark or were started by one that does, and
 directories for temporary files (``temporary``). Can be run twice.
@@ -9,24 +10,30 @@ import errno
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from fslab.campaign.undo_journal import CampaignJournal, JournalEntry, leftover
 from fslab.errors import BusyError, FslabError, UnsafeError
 from fslab.machine import tuning
-from fslab.storage import pool, signatures, user_mounts
+from fslab.storage import Workspace, named_devices, pool, user_mounts
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
 from fslab.system import (
     cgroup,
     disk_server,
+    files,
     loop_devices,
     mounts,
     path_owners,
+    paths,
+    priority,
     process_marks,
+    signals,
     temporary,
     trees,
 )
+from fslab.system.signals import Teardown
 from fslab.tracing import ring
 
 log = logging.getLogger("fslab.undo")
@@ -191,7 +198,7 @@ def _check_ours(campaign: str, entry: JournalEntry) -> None:
         ours = entry.target == volume_name(campaign)
     elif entry.kind == user_mounts.KIND:
         ours = user_mounts.parse(entry.target) is not None
-    elif entry.kind == signatures.KIND:
+    elif entry.kind == named_devices.SIGNATURE:
         ours = entry.target.partition(" ")[0] == volume_name(campaign)
     else:
         parts = Path(entry.target).parts
@@ -279,11 +286,15 @@ _LAYOUTS: Mapping[str, Callable[[str, Sequence[Path]], None]] = {
 }
 # Kinds that need their disk, and whether an entry is undone without it.
 _ON_ITS_DISK: Mapping[str, Callable[[str], bool]] = {
-    signatures.KIND: lambda _: False,
+    named_devices.SIGNATURE: lambda _: False,
     user_mounts.KIND: user_mounts.is_mounted,
 }
 _PATHS = frozenset({"mount", "loop", "image", "directory", "tree", "disk"})
-_ON_DEVICES = {**_LAYOUTS, signatures.KIND: signatures.wipe, user_mounts.KIND: user_mounts.again}
+_ON_DEVICES = {
+    **_LAYOUTS,
+    named_devices.SIGNATURE: named_devices.wipe_signature,
+    user_mounts.KIND: user_mounts.again,
+}
 UNDO: Mapping[str, Callable[[str], None]] = {
     "loop": _detach,
     "image": lambda target: Path(target).unlink(missing_ok=True),
@@ -296,3 +307,37 @@ UNDO: Mapping[str, Callable[[str], None]] = {
     "tuning": _put_back,
     tuning.TIMER: tuning.start_timer,
 }
+
+
+@contextmanager
+def opened_workspace(campaign: str, wipe: frozenset[str]) -> Iterator[Workspace]:
+    """Open the workspace of a campaign. Leaving it undoes everything made in it, in any case.
+
+    The journal undoes the directories, and what a signal left between its journal entry and its registration on an
+    ExitStack.
+    """
+    with Teardown() as undo:
+        with signals.shielded():  # a journal that is not closed leaves its file
+            journal = undo.enter_context(CampaignJournal(campaign))
+        undo.enter_context(priority.protected())
+        undo_pending(journal)
+        undo.callback(undo_pending, journal)
+        runtime = paths.runtime() / campaign
+        journal.will_create("directory", str(runtime))
+        # Other users must have no access: with write access they could exchange our files, and with read access they
+        # could take the machine lock.
+        files.own_directory(runtime.parent, 0o700)
+        runtime.mkdir(mode=0o700)
+        scratch = runtime / "scratch"
+        journal.will_create("tree", str(scratch))
+        scratch.mkdir(mode=0o700)
+        workspace = Workspace(
+            campaign=campaign,
+            runtime=runtime,
+            images=paths.images(),
+            journal=journal,
+            mark=journal.mark,
+            wipe=wipe,
+        )
+        undo.callback(workspace.exit.close)
+        yield workspace

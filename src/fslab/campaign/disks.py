@@ -10,7 +10,7 @@ from fslab.cell import Cell
 from fslab.storage import Workspace
 from fslab.storage.media import Medium
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import block_log
+from fslab.system import disk_server
 from fslab.tracing import SECTOR_BYTES, ondisk_layout
 from fslab.trial_record import Value
 
@@ -66,7 +66,7 @@ def requests(
     parsed = parsed_stack(cell.stack)
     rate = parsed.medium.speed(parsed.medium_options)
     paths = [medium.request_log(options, workspace, slot) for medium, options, slot in _disks(cell)]
-    logs = [block_log.read(path) for path in paths if path is not None]
+    logs = [disk_server.read_log(path) for path in paths if path is not None]
     journal = _journal(bare_disk) if len(logs) == 1 else ()
     found = [each for log in logs if (each := disk_request_map.requests_of(log, journal)) is not None]
     maps = [disk_request_map.map_of(each, rate) for each in found]

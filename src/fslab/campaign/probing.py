@@ -13,7 +13,7 @@ from fslab.probes import Snapshot, SnapshotMoment, Target, Work
 from fslab.storage.filesystems import others_in_log
 from fslab.storage.mounted_stack import Stack
 from fslab.system import kernel_log, proc
-from fslab.tracing import Trace, figures, slow_operations
+from fslab.tracing import Trace, figures
 from fslab.tracing.tracer import Tracer
 from fslab.trial_record import RunPart, Value
 from fslab.units import Unit
@@ -118,9 +118,9 @@ class Watch:
             values=values, texts=texts, failures=tuple(self.failures), parts=self.samples.parts(ran)
         )
 
-    def _operations(self, trace: Trace) -> slow_operations.Operations | None:
+    def _operations(self, trace: Trace) -> figures.Operations | None:
         """Return which operations coincide with journal commits. None if nothing was committed or logged."""
         if self.log is None or self.scratch is None or trace.ring is None or not trace.ring.commits_s:
             return None
         operations = tool_output.operations(self.log, self.scratch)
-        return None if operations is None else slow_operations.coincidence(trace.ring.commits_s, operations)
+        return None if operations is None else figures.coincidence(trace.ring.commits_s, operations)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from fslab.campaign.time_slices import Timeline
 from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Snapshot, Target
-from fslab.system import proc, task_times
+from fslab.system import proc, processes
 from fslab.trial_record import WHOLE, RunPart
 from fslab.workloads import Reading
 
@@ -79,7 +79,7 @@ class RunSamples:
             return
         said = running.said_bytes()
         if said > self.taken[-1].said or time.monotonic() - self.taken[-1].at_s >= EVERY_S:
-            times = task_times.of_tree(running.pid)
+            times = processes.times(running.pid)
             if times is not None:
                 self.counted &= times.counted
                 found = replace(self._sample(target()), said=said, cpu_s=times.cpu_s, queued_s=times.queued_s)

@@ -30,7 +30,7 @@ from fslab.storage import Workspace, options_in_effect
 from fslab.storage.filesystems import COMMANDS
 from fslab.storage.mounted_stack import Stack
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import oom, process_marks, tools
+from fslab.system import priority, process_marks, tools, waiting
 from fslab.system.kernel_log import KernelMessages, about
 from fslab.system.signals import Teardown
 from fslab.trial_record import (
@@ -110,7 +110,7 @@ class RunningTrial:
             self.observed.setdefault("kernel_log", tuple(texts[-KEPT_LINES:]))
             if self.failure is None:
                 self.failure = error if isinstance(error, FslabError) else self._from_os_error(error)
-                self._explain(self.failure, oom.killed(texts))
+                self._explain(self.failure, priority.killed_for_memory(texts))
 
     def _from_os_error(self, error: OSError) -> FslabError:
         """Return the error for an OSError of a broken or full file system under test, or of a workload that removed its
@@ -128,14 +128,12 @@ class RunningTrial:
     def check_ended(self) -> None:
         """Raise ToolFailedError if processes that the measured command started still run: its figures are then not of
         all its work. Those that ``prepare`` started are ended."""
-        deadline = time.monotonic() + ENDING_S
-        while left := self.workspace.left("run"):
-            if time.monotonic() > deadline:
-                raise ToolFailedError(
-                    f"the command ended, but not what it had started: {process_marks.named(left)}",
-                    hint="let it wait for them, or end them; start servers in 'prepare', with cache: warm",
-                )
-            time.sleep(0.05)
+        ended = waiting.until(lambda: not self.workspace.left("run"), ENDING_S, 0.05)
+        if not ended and (left := self.workspace.left("run")):
+            raise ToolFailedError(
+                f"the command ended, but not what it had started: {process_marks.named(left)}",
+                hint="let it wait for them, or end them; start servers in 'prepare', with cache: warm",
+            )
         self.workspace.end_left()
 
     def keeper(self, *, files: bool) -> Callable[[], None] | None:

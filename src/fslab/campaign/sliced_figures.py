@@ -4,18 +4,21 @@ Rates and shares of time are divided by the share of the time in which the tool 
 mean latency is multiplied by that share: of the requests in flight at a freeze, the frozen time is in the latency, and
 there are as many of them as are in flight on average (Little's law). If that is less than one, it is a matter of chance
 how many freezes hit a request, and a mean that depends on it is unknown. Percentiles stay where so few requests were
-interrupted that they hardly change; the others, and the maximum, are unknown, unless the tool logs its operations
-(``sliced_latencies``).
+interrupted that they hardly change; the others, and the maximum, are unknown, unless the tool logs its operations.
+
+Of logged short operations, those that a freeze interrupted are left out: their times contain a wake-up and the end of a
+slice. The longer an operation, the likelier it is interrupted, so each that remains counts as 1 / (1 - latency / slice)
+operations (Horvitz & Thompson, JASA 1952). Of operations longer than half a slice, all count, without the frozen time.
 """
 
 import math
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from statistics import median
 
-from fslab.campaign import sliced_latencies
 from fslab.campaign.time_slices import Timeline
 from fslab.trial_record import Metric, Slices
 from fslab.units import Unit
@@ -31,6 +34,7 @@ _INTERRUPTED = 0.2
 # A mean latency is known if its standard error, from the number of freezes that hit a request, is at most this share:
 # it differs from round to round, so the interval over the rounds has it.
 _MEAN_ERROR = 0.1
+_LONG = 0.5  # of a slice
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +79,7 @@ def thawed(
         for name, value in reading.metrics.items()
     }
     if operations is not None:
-        changed |= sliced_latencies.percentiles(operations, reading.percentiles, timeline)
+        changed |= slice_percentiles(operations, reading.percentiles, timeline)
     seen = (*spans.values(), *parts.values()) or (whole,)
     return replace(
         reading,
@@ -180,3 +184,43 @@ def slices(timeline: Timeline, reading: Reading) -> Slices:
         left_share=timeline.left_share,
         flushed=timeline.flushed,
     )
+
+
+def slice_percentiles(
+    operations: Iterable[tuple[float, float]], percents: Mapping[str, float], timeline: Timeline
+) -> dict[str, float | None]:
+    """Return the nearest-rank percentiles in ns. None if no operation is above one.
+
+    ``operations``: (end, latency) in seconds of CLOCK_MONOTONIC. ``percents``: name → 0 to 100.
+    """
+    weighed = sorted(_weighed(operations, timeline))
+    totals = list(accumulate(weight for _, weight in weighed))
+    found: dict[str, float | None] = {}
+    for name, percent in percents.items():
+        # Rounding must not move a rank that is a whole number.
+        rank = bisect_right(totals, totals[-1] * percent / 100 * (1 - 1e-12)) if totals else 0
+        found[name] = weighed[rank][0] * 1e9 if rank + 1 < len(weighed) else None
+    return found
+
+
+def _weighed(operations: Iterable[tuple[float, float]], timeline: Timeline) -> Iterable[tuple[float, float]]:
+    """Yield the latency of each operation that counts, in seconds in which the tool ran, and its weight."""
+    begins = [begin for begin, _ in timeline.ran]
+    ran_before = [0.0, *accumulate(end - begin for begin, end in timeline.ran)]
+    slice_s = median(end - begin for begin, end in timeline.ran)
+
+    def ran(at_s: float) -> tuple[int, float]:
+        """Return the last slice that had begun, and how long the tool had run until then."""
+        last = bisect_right(begins, at_s) - 1
+        if last < 0:
+            return 0, 0.0
+        begin, end = timeline.ran[last]
+        return last, ran_before[last] + min(at_s, end) - begin
+
+    for end_s, latency_s in operations:
+        (first, before_s), (last, after_s) = ran(end_s - latency_s), ran(end_s)
+        took_s = after_s - before_s
+        if took_s >= _LONG * slice_s:
+            yield took_s, 1.0
+        elif first == last:
+            yield took_s, 1 / (1 - took_s / slice_s)

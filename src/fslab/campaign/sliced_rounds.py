@@ -184,8 +184,6 @@ def _completed(trial: RunningTrial, turn: time_slices.SlicedRun) -> proc.Complet
     """Return the tool's end, with the time that it ran as its duration. Raises why it was given up, if it was."""
     if turn.error is not None:
         raise turn.error
-    if turn.running is None:
-        raise RuntimeError("the tool was never started")
     done = turn.running.completed()
     trial.workspace.record("run", done)
     return replace(done, duration_s=sum(end - begin for begin, end in turn.ran))

@@ -18,7 +18,7 @@ from typing import Self
 
 from fslab.errors import FslabError
 from fslab.plan.expand import LEAST_SLICES
-from fslab.system import cgroup, freezer, priority, proc, sysfs
+from fslab.system import cgroup, freezer, priority, proc, processes, sysfs, waiting
 
 # How long a tool may run before its first slice: until it does I/O or makes an entry in the workload's directory, so
 # that no start is in a slice.
@@ -87,7 +87,7 @@ class SlicedRun:
     ``devices``: kernel names of the disks below its file system. ``directory``: the workload's own. ``look``: a check
     to call after each slice, which raises an error that ends the tool. ``drain``: writes back what a slice has left, or
     None; its time counts as the tool's. ``halt``: stops the time of disks that have their own (True), or lets it go on.
-    ``limit_s``: how long it may run. ``error``: why it was given up.
+    ``limit_s``: how long it may run. ``error``: why it was given up, also why it was not started.
     """
 
     name: str
@@ -101,12 +101,12 @@ class SlicedRun:
     will_make: cgroup.Told = lambda _: None
     ended: Callable[[], None] = lambda: None
     halt: Callable[[bool], None] = lambda _: None
-    running: proc.Running | None = None
+    running: proc.Running = field(init=False)
     error: FslabError | OSError | None = None
     worked_s: float | None = None
     ran: list[tuple[float, float]] = field(default_factory=list)
     said: list[int] = field(default_factory=list)
-    _freezer: freezer.Freezer | None = None
+    _freezer: freezer.Freezer = field(init=False)
     _began_bytes: int = 0
     _began_requests: int = 0
     _began_changed: int = 0
@@ -120,8 +120,7 @@ class SlicedRun:
     def __exit__(self, *_: object) -> None:
         with suppress(FslabError):  # a disk whose server has ended fails the trial anyway
             self.halt(False)
-        if self._freezer is not None:
-            self._freezer.end()
+        self._freezer.end()
 
     @property
     def left_share(self) -> float | None:
@@ -132,7 +131,7 @@ class SlicedRun:
     @property
     def is_over(self) -> bool:
         """Whether the tool has ended, or was given up."""
-        return self.error is not None or (self.running is not None and self.running.ended_s is not None)
+        return self.error is not None or self.running.ended_s is not None
 
     def begin(self) -> None:
         """Start the tool, before other programs. It runs until ``has_begun`` freezes it."""
@@ -141,13 +140,13 @@ class SlicedRun:
         self._began_changed = self._changed_ns()
         self.running = self.start()
         priority.put_first(self.running.pid)
-        self._group.adopt(self.running.pid)
+        self._freezer.adopt(self.running.pid)
 
     def has_begun(self) -> bool:
         """Freeze the tool once it does I/O, or after ``START_S``. Return whether it is frozen, or has ended."""
         if self.ran:
             return True
-        now_s, pid = time.monotonic(), self._running.pid
+        now_s, pid = time.monotonic(), self.running.pid
         requests = self._requests() - self._began_requests
         if (
             requests > STARTED_REQUESTS
@@ -155,12 +154,12 @@ class SlicedRun:
             or self._changed_ns() != self._began_changed
         ):
             self.worked_s = now_s
-        if self._running.has_ended(0.0):
-            self._stop(self._running.began_s)
-        elif self.worked_s is not None or now_s - self._running.began_s > START_S:
+        if self.running.has_ended(0.0):
+            self._stop(self.running.began_s)
+        elif self.worked_s is not None or now_s - self.running.began_s > START_S:
             # Nothing is waited for: others would work unseen meanwhile, and what some milliseconds leave is little.
-            self._group.freeze()
-            self._note(self._running.began_s)
+            self._freezer.freeze()
+            self._note(self.running.began_s)
             priority.put_back(pid)
         return bool(self.ran)
 
@@ -169,35 +168,35 @@ class SlicedRun:
         self._left_bytes += max(0, written_bytes(self.devices) - self._frozen_bytes)
         self.halt(False)
         began_s = time.monotonic()
-        self._group.thaw()
-        self._running.has_ended(length_s)
+        self._freezer.thaw()
+        self.running.has_ended(length_s)
         self._stop(began_s)
 
     def timeline(self) -> Timeline:
         """Return when it ran."""
-        began_s = self.worked_s if self.worked_s is not None else self._running.began_s
+        began_s = self.worked_s if self.worked_s is not None else self.running.began_s
         return Timeline(
-            worked_s=began_s, ended_s=self._running.ended_s or time.monotonic(), ran=tuple(self.ran),
+            worked_s=began_s, ended_s=self.running.ended_s or time.monotonic(), ran=tuple(self.ran),
             left_share=self.left_share, flushed=self.drain is not None, said=tuple(self.said),
         )  # fmt: skip
 
     def _stop(self, began_s: float) -> None:
-        if self._running.ended_s is None:
-            self._group.freeze()
+        if self.running.ended_s is None:
+            self._freezer.freeze()
             self._await_answers()
         else:
             self.ended()
         if self.drain is not None:
             self.drain()
         self._note(began_s)
-        if self._running.ended_s is None:
+        if self.running.ended_s is None:
             self.look()
             if sum(end - begin for begin, end in self.ran) > self.limit_s:
-                raise self._running.late(self.limit_s)
+                raise self.running.late(self.limit_s)
 
     def _note(self, began_s: float) -> None:
-        self.said.append(self._running.said_bytes())
-        self.ran.append((began_s, self._running.ended_s or time.monotonic()))
+        self.said.append(self.running.said_bytes())
+        self.ran.append((began_s, self.running.ended_s or time.monotonic()))
         self.halt(True)
         self._frozen_bytes = written_bytes(self.devices)  # of a virtual disk: it answers nothing more
 
@@ -205,9 +204,9 @@ class SlicedRun:
         """Wait for the requests that the disks have got and not answered: a slow disk with a deep queue would go on
         with them in the slices of others. Not for later ones, of a writeback that goes on."""
         expected = self._requests() + self._in_flight()
-        deadline = time.monotonic() + ANSWER_LIMIT_S
-        while self._in_flight() and self._requests() < expected and time.monotonic() < deadline:
-            time.sleep(ANSWER_EVERY_S)
+        waiting.until(
+            lambda: not self._in_flight() or self._requests() >= expected, ANSWER_LIMIT_S, ANSWER_EVERY_S
+        )
 
     def _requests(self) -> int:
         return sum(fields[0] + fields[4] for fields in map(_stat, self.devices))
@@ -219,18 +218,6 @@ class SlicedRun:
 
     def _in_flight(self) -> int:
         return sum(_stat(name)[8] for name in self.devices)
-
-    @property
-    def _group(self) -> freezer.Freezer:
-        if self._freezer is None:
-            raise RuntimeError("a turn is a context manager: enter it first")
-        return self._freezer
-
-    @property
-    def _running(self) -> proc.Running:
-        if self.running is None:
-            raise RuntimeError("the tool was not started")
-        return self.running
 
 
 def take_turns(turns: Sequence[SlicedRun], *, slice_s: float, seed: int, left_most: float = inf) -> None:
@@ -270,7 +257,7 @@ def written_bytes(devices: Sequence[str]) -> int:
 
 def transferred_bytes(pid: int) -> int:
     """Return what a process and its descendants have read and written with system calls (``/proc/PID/io``, proc(5))."""
-    texts = [sysfs.text(Path(f"/proc/{each}/io")) or "" for each in (pid, *freezer.descendants(pid))]
+    texts = [sysfs.text(Path(f"/proc/{each}/io")) or "" for each in (pid, *processes.descendants(pid))]
     counted = [line.split(": ") for text in texts for line in text.splitlines()]
     return sum(int(value) for name, value in counted if name in {"rchar", "wchar"})
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fslab.errors import FslabError, NoSpaceError, ToolOutputError, UnsupportedError
 from fslab.system import proc, signals, untrusted_files
-from fslab.tracing import slow_operations
+from fslab.tracing import figures
 from fslab.units import format_size
 from fslab.workloads import Commands, ParsedWorkload, Reading, ToolOutput
 
@@ -49,7 +49,7 @@ def operations(name: str, scratch: int) -> list[tuple[float, float]] | None:
     """
     text = report(name, scratch, limit_bytes=LOG_LIMIT_BYTES)
     try:
-        return list(slow_operations.logged(text.splitlines())) if text else None
+        return list(figures.logged_operations(text.splitlines())) if text else None
     except ValueError as error:
         raise ToolOutputError("is not a log of operations", where=name) from error
 

@@ -5,8 +5,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 
 from fslab import feasibility
-from fslab.campaign import machine_lock
-from fslab.campaign import workspace as workspaces
+from fslab.campaign import cleanup, machine_lock
 from fslab.campaign.consent import Consent
 from fslab.campaign.observer import Observer
 from fslab.campaign.trial import run_trial
@@ -17,7 +16,7 @@ from fslab.plan.expand import tool_seed
 from fslab.storage import print_nothing
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
-from fslab.system import detached_mounts, signals
+from fslab.system import namespaces, signals
 from fslab.trial_record import TrialRecord
 
 
@@ -50,7 +49,7 @@ def trace(
     feasibility.check_named(cells, wipe)
     feasibility.check(name, cells, wipe)
     machine = facts.gather()
-    with workspaces.opened(name, wipe) as workspace, store.patient(campaign.id, note):
+    with cleanup.opened_workspace(name, wipe) as workspace, store.patient(campaign.id, note):
         for cell in cells:
             key = TrialKey(campaign=campaign.id, block=0, seed=tool_seed(campaign.seed, 0))
             with signals.kept(), machine_lock.held(workspace, observer):
@@ -61,7 +60,7 @@ def trace(
 
 def _check_tracing() -> None:
     try:
-        detached_mounts.tracefs()
+        namespaces.tracefs()
     except OSError as error:
         if os.geteuid():
             raise NeedsRootError(

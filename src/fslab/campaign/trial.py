@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from fslab.campaign import disks, guest_cpu_standstill, sliced_figures, tool_output
+from fslab.campaign import disks, guest_run, sliced_figures, tool_output
 from fslab.campaign.prepared_states import Prepared
 from fslab.campaign.probing import Watch
 from fslab.campaign.run_samples import Ran
@@ -21,7 +21,7 @@ from fslab.cell import Cache, Cell, TrialKey
 from fslab.machine.planned_machine import limit_of
 from fslab.probes import SnapshotMoment, Work
 from fslab.storage import Workspace
-from fslab.system import freezer, memory_limit, proc
+from fslab.system import cgroup, freezer, proc
 from fslab.trial_record import TrialRecord, Value
 from fslab.validity.trial_warnings import trial_warnings
 from fslab.workloads import Reading
@@ -78,7 +78,7 @@ def _run_tool(trial: RunningTrial, ready: Ready, watch: Watch) -> proc.Completed
         watch.look(running)
 
     with _limited(trial) as within:
-        workspace.tell_host(guest_cpu_standstill.TOOL_BEGINS)
+        workspace.tell_host(guest_run.TOOL_BEGINS)
         done = workspace.run(
             "run",
             ready.command(ready.commands.run),
@@ -89,7 +89,7 @@ def _run_tool(trial: RunningTrial, ready: Ready, watch: Watch) -> proc.Completed
             accounted=True,
             within=within,
         )
-        workspace.tell_host(guest_cpu_standstill.TOOL_ENDS)
+        workspace.tell_host(guest_run.TOOL_ENDS)
         watch.snapshot(SnapshotMoment.END)
     return done
 
@@ -100,7 +100,7 @@ def _limited(trial: RunningTrial) -> AbstractContextManager[tuple[str, ...]]:
         return nullcontext(())
     limit_bytes = limit_of(spec)["memory_bytes"]
     name = f"{freezer.PREFIX}{trial.workspace.campaign}-memory"
-    return memory_limit.limited(name, limit_bytes, partial(trial.workspace.will_make, "group"))
+    return cgroup.memory_limited(name, limit_bytes, partial(trial.workspace.will_make, "group"))
 
 
 def measure(

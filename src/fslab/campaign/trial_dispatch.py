@@ -15,16 +15,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from fslab.campaign import disks, watchdog
-from fslab.campaign.guest_cpu_standstill import RunSpeed
-from fslab.campaign.guest_run import GuestRun
+from fslab.campaign.guest_run import GuestRun, RunSpeed
 from fslab.campaign.prepared_states import PreparedStates
 from fslab.campaign.running_trial import status_of
 from fslab.campaign.sliced_rounds import SlicedRounds
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, Frozen, MachineSpec, StackSpec, TrialKey
 from fslab.errors import FailureClass, FslabError, GuestError, InterruptedBySignal
-from fslab.machine import guest_share
-from fslab.machine.guest import Disk, Guest
+from fslab.machine.guest import Disk, Guest, make_share, remove_share
 from fslab.machine.kinds import REGISTRY, Boot
 from fslab.plan.model import Shared
 from fslab.storage import Drive, Workspace
@@ -209,7 +207,7 @@ class TrialMachines:
                 self._watchdog = watchdog.start(self.workspace.campaign)
             self._booted += 1
             directory = self.workspace.runtime / f"guest-{self._booted}"
-            guest_share.make(directory, self.workspace)
+            make_share(directory, self.workspace)
             self.workspace.exit.callback(self.end)
             boot = Boot(
                 spec=spec, directory=directory, mark=(process_marks.MARK, self.workspace.mark), init=INIT
@@ -218,7 +216,7 @@ class TrialMachines:
                 self._running[spec] = REGISTRY.get(spec.type).boot(boot)
                 self._unbootable.pop(spec, None)
             except BaseException as error:  # also an interruption: no guest exists that removes it
-                guest_share.remove(directory)
+                remove_share(directory)
                 if isinstance(error, GuestError):
                     self._unbootable[spec] = self._unbootable.get(spec, 0) + 1
                 raise

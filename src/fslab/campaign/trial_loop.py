@@ -15,8 +15,7 @@ from typing import Any
 from fslab import feasibility
 from fslab.analysis.further_trials import InterimResult
 from fslab.analysis.usable_trials import GIVE_UP_AFTER, is_failed, is_invalid
-from fslab.campaign import machine_lock, unstored_trial
-from fslab.campaign import workspace as workspaces
+from fslab.campaign import cleanup, liveness, machine_lock
 from fslab.campaign.consent import Consent
 from fslab.campaign.liveness import is_running
 from fslab.campaign.observer import Observer
@@ -101,7 +100,7 @@ def run_campaign(
     reasons = feasibility.check(campaign.id, campaign.cells, wipe, observer.note)
     try:
         with (
-            workspaces.opened(campaign.id, wipe) as workspace,
+            cleanup.opened_workspace(campaign.id, wipe) as workspace,
             store.running(campaign.id),
             store.patient(campaign.id, observer.note),
         ):
@@ -154,7 +153,7 @@ def _run_trials(
     wall_s: float | None,
     without: frozenset[str],
 ) -> CampaignStatus:
-    unstored_trial.store_kept(campaign, store, observer.note)
+    liveness.store_unstored(campaign, store, observer.note)
     history = TrialHistory()
     for record in store.trials(campaign.id):
         history.enter(record)
@@ -352,7 +351,7 @@ class _CampaignRun:
         try:
             self.store.add_trial(record)
         except StoreLostError as error:
-            raise unstored_trial.keep(record, error) from error
+            raise liveness.keep_unstored(record, error) from error
         self.finished.add((cell.id, record.key.block))
         self.history.enter(record)
         self.observer.trial_ended(record)

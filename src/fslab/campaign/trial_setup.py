@@ -1,4 +1,5 @@
-"""Sets up one trial: builds its stack, prepares its files and brings the page cache to its state."""
+"""Sets up one trial: builds its stack, prepares its files, brings the page cache to its declared state, and holds
+memory for its run."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -7,15 +8,31 @@ from pathlib import Path
 from typing import Any
 
 from fslab import feasibility, workloads
-from fslab.campaign import cache_state, disks
+from fslab.campaign import disks
 from fslab.campaign.running_trial import RunningTrial
-from fslab.cell import Cache
+from fslab.cell import Cache, Cell
 from fslab.errors import MountError, ToolFailedError, UnsafeError
 from fslab.machine import tuning
 from fslab.storage import stack, tool_scratch
 from fslab.storage.mounted_stack import Stack
-from fslab.system import files, process_marks, tools, trees, untrusted_files, users
+from fslab.storage.parsed_stack import parsed_stack
+from fslab.system import files, page_cache, process_marks, tools, trees, untrusted_files, users, warm_memory
 from fslab.workloads import Commands, Job, RunsAs
+
+MOST_HELD_BYTES = 4 << 30
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunMemory:
+    """How much memory to hold for a run: for the page cache, and for disks in memory."""
+
+    cached_bytes: int = 0
+    disk_bytes: int = 0
+
+    def hold(self, held: warm_memory.WarmMemory) -> None:
+        """Hold this much. What is held already stays."""
+        held.hold(self.cached_bytes)
+        held.hold(self.disk_bytes, huge=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +45,7 @@ class Ready:
     commands: Commands
     command: Callable[[tuple[str, ...]], list[str]]
     reports: int
-    memory: cache_state.RunMemory
+    memory: RunMemory
 
 
 def set_up(trial: RunningTrial) -> Ready:
@@ -37,7 +54,7 @@ def set_up(trial: RunningTrial) -> Ready:
     feasibility.check_plugins(cell)  # those of a guest may differ from the host's
     workload = workloads.parsed(cell.workload)
     feasibility.check_cell(cell)
-    memory = cache_state.needed(cell)
+    memory = memory_needed(cell)
     memory.hold(workspace.warm_memory)
     if trial.turns == 1:  # those whose tools take turns share the settings of the machine
         undo.enter_context(tuning.tuned(cell.tuned, workspace.journal))
@@ -64,7 +81,7 @@ def set_up(trial: RunningTrial) -> Ready:
     trial.versions()  # runs every tool once, so that no measured run starts by reading one from the disk
     keep = trial.keeper(files=True)
     try:
-        trial.caches_dropped = cache_state.prepare(cell.cache, up, workload, keep)
+        trial.caches_dropped = prepare_cache(cell.cache, up, workload, keep)
     except MountError as error:
         if not (left := workspace.left("prepare")):
             raise
@@ -138,3 +155,49 @@ def _emptied(directory: Path) -> Path:
     trees.remove(directory)
     directory.mkdir(mode=0o700)
     return directory
+
+
+def prepare_cache(
+    wanted: Cache, up: Stack, workload: workloads.ParsedWorkload[Any], keep: Callable[[], None] | None
+) -> bool:
+    """Flush what preparing left, and bring the page cache to the declared state. Returns whether that succeeded.
+
+    A file system of ours is unmounted, so nothing of it stays cached. Other caches do not matter. ``keep`` is called
+    while it is unmounted.
+    """
+    up.flush()
+    if wanted is Cache.WARM:
+        up.fill_cache(workload.space_bytes())
+        up.flush()  # the access times
+        return True
+    if up.unmount():
+        up.drop_caches()
+        if keep is not None:
+            keep()
+        up.mount()
+        return True
+    try:
+        page_cache.drop_all()
+    except PermissionError:
+        page_cache.drop_tree(up.work)
+        return False
+    for tool in workload.tools():
+        tools.page_in(tool)  # dropping all caches dropped the tool as well
+    return True
+
+
+def memory_needed(cell: Cell, *, in_guest: bool = False) -> RunMemory:
+    """Return how much memory to hold for a run. None is needed where free memory stays in use.
+
+    ``in_guest``: for a run in a guest, whose page cache is not memory of this machine. A quarter more than the files,
+    because other allocations take from what is released, too.
+    """
+    if not warm_memory.is_reported():
+        return RunMemory()
+    workload, parsed = workloads.parsed(cell.workload), parsed_stack(cell.stack)
+    cached = not in_guest and not workload.traits().direct
+    takes = parsed.medium.takes_memory(parsed.medium_options, in_guest=in_guest)
+    return RunMemory(
+        cached_bytes=min(cached * workload.space_bytes() * 5 // 4, MOST_HELD_BYTES),
+        disk_bytes=min(takes * workload.written_bytes() * 5 // 4, MOST_HELD_BYTES),
+    )

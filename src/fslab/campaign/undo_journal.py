@@ -19,7 +19,7 @@ from typing import Any, Self
 from fslab import untrusted_text
 from fslab.errors import BusyError, UnsafeError
 from fslab.names import is_word
-from fslab.storage.identity import DiskIdentity
+from fslab.storage.named_devices import DiskIdentity
 from fslab.system import files, memory, mounts, paths, sysfs
 
 LOOK_S = 0.1

@@ -11,8 +11,7 @@ from random import Random
 from typing import Any
 
 from fslab.applications import Contract, DurableApplication, RecoveredData, Settings, durable, parse_settings
-from fslab.crash.findings import Finding, Kind
-from fslab.crash.sources import Mark, Progress, RunVerdict, Source, directory_of
+from fslab.crash.sources import Finding, Kind, Mark, Progress, RunVerdict, Source, directory_of
 from fslab.storage.crash_promises import Promise, Promises
 
 # What a file system says of damaged data; EUCLEAN and EBADMSG are its EFSCORRUPTED and EFSBADCRC.

@@ -17,8 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fslab.crash.findings import Finding, Kind
-from fslab.crash.sources import Source, directory_of
+from fslab.crash.sources import Finding, Kind, Source, directory_of
 from fslab.errors import MountError, UnsupportedError
 from fslab.filesystem_abilities import Ability, Needs
 from fslab.storage.crash_promises import Promises
@@ -68,6 +67,30 @@ class Subject:
         page_cache.drop_buffers(Path(device))
         argv = self.driver.mount_argv(self.options, device, str(target))
         return kernel_log.run(argv, failure=MountError, timeout_s=limit_s).duration_s
+
+    def mount_copy(self, image: Path, target: Path) -> proc.Completed:
+        """Mount an image that is a copy of it. The caller unmounts ``target``, however this ends."""
+        options = self.driver.copy_mount_options(f"{self.options},loop")
+        return proc.run(
+            self.driver.mount_argv(options, str(image), str(target)), check=False, timeout_s=LIMIT_S
+        )
+
+    def check(self, image: str, *, limit_s: float = LIMIT_S) -> proc.Completed:
+        """Check it, unmounted. Exit status 0: no damage."""
+        return proc.run(self.driver.check_argv(image) or [], check=False, timeout_s=limit_s)
+
+    def repair(self, image: str, *, limit_s: float = LIMIT_S) -> float:
+        """Repair it, unmounted, and return the seconds for that."""
+        if (argv := self.driver.repair_argv(image)) is None:
+            raise MountError("no repair program is known for this file system", where=self.driver.name)
+        return proc.run(argv, check=False, timeout_s=limit_s).duration_s
+
+    def repaired_by(self, argv: Sequence[str] | None) -> bool:
+        """Return whether a command of the driver's that repairs it succeeded; False if there is none."""
+        if argv is None:
+            return False
+        done = proc.run(argv, check=False, timeout_s=LIMIT_S)
+        return done.returncode in self.driver.repaired_statuses
 
     def mount_again(self, device: str, target: Path) -> None:
         """Mount it, unless it is mounted: however a test of a user's file system ends."""
@@ -196,13 +219,11 @@ class Examiner:
     def _mounted(self, image: Path, seen: Examined, work: Callable[[], None]) -> float | None:
         """Mount the image, do ``work`` and unmount it. Note what the kernel logged meanwhile. Return the seconds of the
         mount; None if it failed."""
-        options = self._subject.driver.copy_mount_options(f"{self._subject.options},loop")
-        argv = self._subject.driver.mount_argv(options, str(image), str(self.target))
         self._kernel.reasons()
         with Teardown() as undo:
             # Before: mount(8) can be ended when it has mounted.
             undo.callback(mounts.unmount, self.target, devices=None)
-            done = proc.run(argv, check=False, timeout_s=LIMIT_S)
+            done = self._subject.mount_copy(image, self.target)
             if done.returncode != 0:
                 self._last_error = " | ".join([*self._kernel.reasons()[-_LINES:], one_line(done.stderr)])
                 return None
@@ -217,29 +238,21 @@ class Examiner:
         checked_s = 0.0 if found else self._check(image, seen)
         if not (found or seen.findings):
             return checked_s
-        argv = self._subject.driver.repair_argv(str(image))
-        if argv is None:
-            raise MountError(
-                "no repair program is known for this file system", where=self._subject.driver.name
-            )
-        return checked_s + proc.run(argv, check=False, timeout_s=LIMIT_S).duration_s
+        return checked_s + self._subject.repair(str(image))
 
     def _repair_fully(self, image: Path, seen: Examined) -> None:
         """Repair the image. If that fails, discard its log as well: the cut may have left it half written."""
         driver = self._subject.driver
-        for argv in (driver.full_repair_argv(str(image)), driver.repair_argv(str(image))):
-            if argv is None:
-                continue
-            if proc.run(argv, check=False, timeout_s=LIMIT_S).returncode in driver.repaired_statuses:
-                return
+        commands = (driver.full_repair_argv(str(image)), driver.repair_argv(str(image)))
+        if any(map(self._subject.repaired_by, commands)):
+            return
         seen.findings.append(self._finding(Kind.DAMAGED, "cannot be repaired after a cut during its repair"))
 
     def _check(self, image: Path, seen: Examined) -> float:
-        argv = self._subject.driver.check_argv(str(image)) or []
-        done = proc.run(argv, check=False, timeout_s=LIMIT_S)
+        done = self._subject.check(str(image))
         if done.returncode != 0:
             lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if _tells(line)]
-            text = f"{argv[0]}: exit status {done.returncode}: {' | '.join(lines[:_LINES])}"
+            text = f"{done.argv[0]}: exit status {done.returncode}: {' | '.join(lines[:_LINES])}"
             seen.findings.append(self._finding(Kind.DAMAGED, text))
         return done.duration_s
 

@@ -14,14 +14,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fslab.crash import interrupted_recovery
 from fslab.crash.examine import Examined, Examiner, Subject
-from fslab.crash.findings import Finding, Kind
-from fslab.crash.recording import FLUSHED, Recording
-from fslab.crash.sources import Progress, Source
+from fslab.crash.recording import FLUSHED, Recording, recovery_of
+from fslab.crash.sources import Finding, Kind, Progress, Source
 from fslab.crash.states import AGAIN, REPAIR, Builder, State
 from fslab.errors import ToolOutputError
-from fslab.system import block_log
+from fslab.system import disk_server
 
 WHOLE = -1
 
@@ -184,11 +182,11 @@ class Judge:
 
     @contextmanager
     def recovery(self, state: State, *, repair: bool = False) -> Iterator[Recording | None]:
-        """Record what the mount of this state writes, or its full repair (:func:`interrupted_recovery.recovery_of`)."""
+        """Record what the mount of this state writes, or its full repair (:func:`recording.recovery_of`)."""
         image = self.images / "first.img"
         self.builder.make(state, image)
         try:
-            with interrupted_recovery.recovery_of(
+            with recovery_of(
                 image, self.tested, self.examiner.target, volatile=self.volatile, repair=repair
             ) as recording:
                 yield recording
@@ -248,7 +246,7 @@ def judge_of(
     return Judge(
         tested=tested, source=source, positions=Positions.of(recording.table(), source.steps), builder=builder,
         examiner=Examiner(tested, source, target), images=images,
-        volatile=block_log.has_volatile_cache(recording.log),
+        volatile=disk_server.has_volatile_cache(recording.log),
     )  # fmt: skip
 
 

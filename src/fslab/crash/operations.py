@@ -1,15 +1,23 @@
-"""Operations on a sequence's directory, by their text, and those that sequences are made of."""
+"""Operations on a sequence's directory: those that make, link, rename and remove names, with the effect of each on the
+tree and its system calls; all of them by their text; and those that sequences are made of."""
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 from fslab.crash import file_operations as files
-from fslab.crash import name_operations as names
+from fslab.crash.contents import BLOCK_BYTES
 from fslab.crash.steps import Operation
+from fslab.crash.tree import DIRECTORY_MODE, FILE_MODE, Inode, Tree, directory
 from fslab.system import page_cache as caches
+from fslab.system import syscalls
+from fslab.system.files import closed_after
+from fslab.system.syscalls import Rename
 
 EVICT = "evict inodes"
 _NAME = r"([a-z](?:/[a-z]){0,2})"
@@ -19,8 +27,135 @@ def _evict(text: str) -> Operation:
     return Operation(name=text, run=lambda *_: caches.drop_inodes(), effect=lambda tree, _: tree)
 
 
+def create(text: str, file: str) -> Operation:
+    def run(directory: Path, *_: object) -> None:
+        os.close(os.open(directory / file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE))
+
+    return Operation(
+        name=text, makes=(file,), target=file, run=run, effect=lambda tree, _: tree.added(file, Inode())
+    )
+
+
+def link(text: str, old: str, new: str) -> Operation:
+    return Operation(
+        name=text, needs=(old,), kinds=("file", "fifo", "symlink"), makes=(new,), target=new,
+        effect=lambda tree, _: tree.named(new, tree.names[old]),
+        run=lambda place, *_: os.link(place / old, place / new, follow_symlinks=False),
+    )  # fmt: skip
+
+
+def symlink(text: str, target: str, name: str) -> Operation:
+    return Operation(
+        name=text,
+        makes=(name,),
+        run=lambda place, *_: (place / name).symlink_to(target),
+        effect=lambda tree, _: tree.added(name, Inode(kind="symlink", target=target)),
+    )
+
+
+def rename(text: str, old: str, over: str, new: str) -> Operation:
+    def allowed(tree: Tree) -> bool:
+        if not over:
+            return True
+        one, other = tree.inode(old), tree.inode(new)
+        return (one.kind == "directory") == (other.kind == "directory") and not tree.below(new)
+
+    apart = not new.startswith(f"{old}/")
+    return Operation(
+        name=text, needs=(old, *[new] * bool(over)), makes=() if over else (new,), kinds=(), target=new,
+        effect=lambda tree, _: tree.moved(old, new), run=lambda place, *_: (place / old).rename(place / new),
+        allowed=lambda tree: apart and allowed(tree),
+    )  # fmt: skip
+
+
+def exchange(text: str, one: str, other: str) -> Operation:
+    apart = not (f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/"))
+    return Operation(
+        name=text, needs=(one, other), kinds=(), target=one, allowed=lambda _: apart,
+        effect=lambda tree, _: tree.exchanged(one, other),
+        run=lambda place, *_: syscalls.rename(place / one, place / other, Rename.EXCHANGE),
+    )  # fmt: skip
+
+
+def unlink(text: str, name: str) -> Operation:
+    return Operation(
+        name=text, needs=(name,), kinds=("file", "fifo", "symlink"), effect=lambda tree, _: tree.unnamed(name),
+        run=lambda place, *_: (place / name).unlink(),
+    )  # fmt: skip
+
+
+def unlink_synced(text: str, name: str) -> Operation:
+    def run(directory: Path, *_: object) -> None:
+        with (directory / name).open("rb") as file:
+            (directory / name).unlink()
+            os.fsync(file.fileno())
+
+    return Operation(name=text, needs=(name,), gone=name, run=run, effect=lambda tree, _: tree.unnamed(name))
+
+
+def mkdir(text: str, name: str) -> Operation:
+    return Operation(
+        name=text, makes=(name,), target=name, effect=lambda tree, _: tree.added(name, directory()),
+        run=lambda place, *_: (place / name).mkdir(DIRECTORY_MODE),
+    )  # fmt: skip
+
+
+def rmdir(text: str, name: str) -> Operation:
+    return Operation(
+        name=text, needs=(name,), kinds=("directory",), allowed=lambda tree: not tree.below(name),
+        effect=lambda tree, _: tree.unnamed(name), run=lambda place, *_: (place / name).rmdir(),
+    )  # fmt: skip
+
+
+def mkfifo(text: str, name: str) -> Operation:
+    return Operation(
+        name=text,
+        makes=(name,),
+        run=lambda place, *_: os.mkfifo(place / name, FILE_MODE),
+        effect=lambda tree, _: tree.added(name, Inode(kind="fifo")),
+    )
+
+
+def _unnamed(directory: Path, data: bytes) -> int | None:
+    """Return a descriptor of a new file without a name; None if the file system has none."""
+    try:
+        descriptor = os.open(directory, os.O_TMPFILE | os.O_RDWR, FILE_MODE)
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+        return None
+    os.write(descriptor, data)
+    return descriptor
+
+
+def link_unnamed(text: str, name: str) -> Operation:
+    """If the file system has no unnamed files, an ordinary one is written."""
+
+    def run(directory: Path, sequence: int, after: Tree, generation: int) -> None:
+        data = files.data_of(sequence, after.names[name], range(files.NEW_PARTS), generation)
+        descriptor = _unnamed((directory / name).parent, data)
+        if descriptor is None:
+            files.write(text, name).run(directory, sequence, after, generation)
+            return
+        with closed_after(descriptor):
+            # src_dir_fd: without it Python calls link(2), which does not follow the link in /proc.
+            os.link(f"/proc/self/fd/{descriptor}", directory / name, src_dir_fd=descriptor)
+
+    return Operation(name=text, makes=(name,), target=name, run=run, effect=files.written(name))
+
+
+def sync_unnamed(text: str) -> Operation:
+    def run(directory: Path, *_: object) -> None:
+        descriptor = _unnamed(directory, bytes(BLOCK_BYTES))
+        if descriptor is not None:
+            os.fsync(descriptor)
+            os.close(descriptor)
+
+    return Operation(name=text, run=run, effect=lambda tree, _: tree)
+
+
 _FORMS: tuple[tuple[str, Callable[..., Operation]], ...] = (
-    (f"create {_NAME}", names.create),
+    (f"create {_NAME}", create),
     (f"write {_NAME}", files.write),
     (f"append (half a block to )?{_NAME}()", files.append),
     (f"append (){_NAME}( with O_DIRECT)", files.append),
@@ -37,17 +172,17 @@ _FORMS: tuple[tuple[str, Callable[..., Operation]], ...] = (
     (f"setxattr {_NAME}", files.set_attribute),
     (f"removexattr {_NAME}", files.remove_attribute),
     (f"chmod {_NAME}", files.chmod),
-    (f"link {_NAME} {_NAME}", names.link),
-    (f"link a temporary file as {_NAME}", names.link_unnamed),
-    ("fsync a temporary file", names.sync_unnamed),
-    (f"symlink {_NAME} {_NAME}", names.symlink),
-    (f"rename {_NAME} (over )?{_NAME}", names.rename),
-    (f"exchange {_NAME} {_NAME}", names.exchange),
-    (f"unlink {_NAME}", names.unlink),
-    (f"unlink {_NAME} and fsync it", names.unlink_synced),
-    (f"mkdir {_NAME}", names.mkdir),
-    (f"rmdir {_NAME}", names.rmdir),
-    (f"mkfifo {_NAME}", names.mkfifo),
+    (f"link {_NAME} {_NAME}", link),
+    (f"link a temporary file as {_NAME}", link_unnamed),
+    ("fsync a temporary file", sync_unnamed),
+    (f"symlink {_NAME} {_NAME}", symlink),
+    (f"rename {_NAME} (over )?{_NAME}", rename),
+    (f"exchange {_NAME} {_NAME}", exchange),
+    (f"unlink {_NAME}", unlink),
+    (f"unlink {_NAME} and fsync it", unlink_synced),
+    (f"mkdir {_NAME}", mkdir),
+    (f"rmdir {_NAME}", rmdir),
+    (f"mkfifo {_NAME}", mkfifo),
     (EVICT, _evict),
 )
 

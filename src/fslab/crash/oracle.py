@@ -12,13 +12,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
-from fslab.crash import findings
 from fslab.crash.contents import HOLE, PART_BYTES, SECTOR_BYTES, Place, Stamp, attribute, describe, part
 from fslab.crash.durable_history import SETUP, History
-from fslab.crash.findings import Finding, Kind
+from fslab.crash.sources import Finding, Kind
+from fslab.crash.steps import Sync
 from fslab.crash.tree import Inode, Tree
 from fslab.crash.tree import Kind as NodeKind
 from fslab.storage.crash_promises import Promise
+
+POSIX = "POSIX, fsync(): all data and metadata needed to retrieve it is on the device when it returns"
+SYNC = "sync(2): on Linux sync and syncfs provide the same guarantees as fsync called on every file"
+WRITE = "POSIX, O_SYNC and msync: the data of the write, and what is needed to read it, is on the device"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -267,7 +271,7 @@ def _judge_links(history: History, found: Mapping[str, Seen]) -> Iterator[Findin
 def _finding(history: History, kind: Kind, step: int, name: str, detail: str) -> Finding:
     return Finding(
         kind=kind, broken=True, detail=f"{detail}; {_why(history, step)}", name=name, step=step,
-        sequence=history.number, source=history.promises.caution or findings.source(history, step, kind),
+        sequence=history.number, source=history.promises.caution or _source(history, step, kind),
     )  # fmt: skip
 
 
@@ -316,3 +320,24 @@ def _has(history: History, number: int, now: Tree, found: Mapping[str, Seen]) ->
             same = seen.attribute == wanted and seen.mode in {None, last.mode}
             return same and _wrong(history.number, number, [last], seen.data) is None
     return True
+
+
+def _source(history: History, step: int, kind: Kind) -> str:
+    """Return the source of the promise that a finding of this ``kind`` breaks. ``step`` made the promise.
+
+    POSIX promises data after fsync. Names and extended attributes are promised by the file system only.
+    """
+    if step == SETUP:
+        return SYNC
+    made, promises = history.steps[step - 1], history.promises
+    if made.sync is Sync.SYNC:
+        return SYNC
+    if made.operation is not None and made.operation.durable is not None:
+        return WRITE
+    if kind is Kind.LOST_ATTRIBUTE:
+        return promises.attributes.source if promises.attributes.given else POSIX
+    if kind not in {Kind.LOST_NAME, Kind.RESURRECTED}:
+        return POSIX
+    if made.sync is Sync.DIRECTORY:
+        return promises.directories.source
+    return (promises.names if made.operation is None else promises.removal).source

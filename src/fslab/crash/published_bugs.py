@@ -5,6 +5,7 @@ The files are those from which every sequence starts. Where a test needs what fs
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -18,259 +19,139 @@ class Scenario:
     lacks: str | None = None
 
 
-def _of(test: str, about: str, *sequences: str) -> Scenario:
-    return Scenario(test=test, about=about, sequences=sequences)
+# What a test is called and what must not happen; below it, its sequences, or what fslab lacks for it.
+_BUGS = """
+034: an emptied directory cannot be removed
+    create d/n; fsync d; fsync d/n
+039: a directory of which a link was removed cannot be removed
+    link a l; sync; unlink l; fsync a
+040: a directory of which one of very many links was removed cannot be removed
+    lacks: thousands of links of one file
+041: the same, with new links under removed names
+    lacks: thousands of links of one file
+056: synced data is lost after a link and fsync of another file
+    write n; fsync n; link n l; create p; fsync p
+057: a synced append is lost after a link and fsync of another file
+    append a; fsync a; link a l; create n; fsync n
+059: a hole in a part of a block is not there after fsync
+    fsync a; sync; punch a hole into half a block of a; fsync a
+065: wrong link counts after fsync of the directory with new links
+    link a e/l; link a e/k; write n; link n e/n; mkdir e/m; link a e/m/l; fsync e
+066: a removed extended attribute is there again
+    removexattr a; fsync a
+073: a synced append is lost after a rename elsewhere and fsync of the old directory
+    fsync a; sync; append a; rename d/f e/f; fsync d; fsync a
+090: a synced append is lost after a link and sync
+    fsync a; sync; link a l; sync; append a; fsync a
+101: truncated data is there again after the file was extended
+    truncate a to 1 block; truncate a to 5 blocks; fsync a
+    truncate a to 0 blocks; truncate a to 5 blocks; fsync a
+104: wrong link counts after fsync of one of two linked files
+    link a l; link b k; fsync a
+106: a removed link is there again after its inode left memory
+    link a l; sync; unlink l; evict inodes; fsync a
+107: a link that was removed from another directory is there again
+    link a d/l; link a d/k; sync; unlink d/k; fsync a
+177: holes that overlap are not there after fsync
+    append a; fsync a; punch a hole into the last block of a; punch a hole into a; fsync a
+321: a synced directory, or a rename into it, is lost
+    mkdir m; fsync m
+    create n; mkdir m; fsync n; rename n m/n; fsync m; fsync m/n
+    create n; mkdir m; fsync n; rename n m/n; fsync m; setxattr m/n; fsync m/n
+322: a renamed and synced file, or its data, is lost
+    write n; fsync n; rename n r; fsync r
+    write n; fsync n; append n; rename n r; fsync r
+325: data is lost after msync
+    store to a with mmap and msync
+335: a file that moved to another directory is lost after fsync of the old one
+    mkdir d/m; create d/m/x; sync; rename d/m/x e/x; create d/n; fsync d; fsync e/x
+336: a moved file is lost after fsync of another one
+    link a d/l; sync; unlink d/l; rename d/f e/f; fsync a
+341: a renamed directory is lost after fsync of a new one under its old name
+    rename d g; mkdir d; fsync d
+342: a renamed file is lost after fsync of a new one under its old name
+    rename a r; write a; fsync a
+343: a moved file or directory is lost after fsync of a new link beside it
+    mkdir e/m; create e/x; sync; link d/f d/l; rename e/m d/m; rename e/x d/x; fsync d/l
+348: a symbolic link is lost, or empty, after fsync of its directory
+    symlink a s; fsync-directory
+376: a renamed file is lost after fsync, if a new one has its old name
+    rename a r; create a; fsync r
+479: the file system cannot be mounted after a special file was renamed and linked
+    mkfifo p; sync; create n; fsync n; rename p q; link q p; create x; fsync x
+    symlink a p; sync; create n; fsync n; rename p q; link q p; create x; fsync x
+480: the file system cannot be mounted after fsync of a new file under a removed link
+    link a l; sync; unlink l; create l; fsync l
+481: no file can be made after recovery
+    create n; fsync n
+483: blocks that were allocated beyond the end are lost
+    lacks: extents beyond the end of a file are not compared
+489: extended attributes are lost after fsync, sync and fsync
+    setxattr a; fsync a; sync; overwrite a; fsync a
+498: a new directory is lost after fsync, if it has a link to a synced file
+    mkdir x; mkdir y; mkdir x/m; create y/n; fsync y/n; link y/n x/m/n; fsync x
+501: a synced clone is lost
+    lacks: files that share blocks (reflink)
+502: links are lost, or the file system cannot be mounted, after renames of links and a new file
+    link a l; sync; rename a r; rename l a; create l; fsync l
+509: the file system cannot be mounted after fsync of a temporary file
+    fsync a temporary file
+510: a directory has two names, or a file is lost, after it replaced another directory
+    rename d/f e/f; rename e over d; fsync d/f
+512: data of a small file is lost after fallocate and fsync
+    create n; append half a block to n; fallocate n to 1 block; fsync n
+520: a link is lost after fsync of one of its names or of its directory
+    link a d/l; fsync d
+    link a d/l; fsync d/l
+    link a d/l; fsync a
+    link d/f l; fsync-directory
+    link a d/l; sync
+526: names lead to wrong files after renames, a link and a new file
+    rename a r; rename b q; link r b; create a; fsync a
+527: names lead to wrong files after a rename, a removal, a link and a new file
+    rename a r; unlink b; link r b; create a; fsync a
+534: a truncated, renamed and synced file has its old size
+    fsync a; truncate a to half a block; rename a r; fsync r
+535: permissions are lost after fsync
+    chmod a; fsync a
+    chmod d; sync; chmod d; fsync d
+546: data is lost on a full file system
+    lacks: files that share blocks (reflink)
+547: anything is lost after random operations and fsync of each file
+    lacks: a sequence of its own for each seed
+552: data is lost after the inode left memory and the file was renamed
+    create n; overwrite b with O_DIRECT; evict inodes; fsync n; rename b r; fsync r
+557: a removed file is there again after its inode left memory
+    create d/n; fsync d/n; evict inodes; unlink d/n; fsync d
+588: shared blocks are lost
+    lacks: files that share blocks (reflink)
+640: a moved file is lost after the inode of its old directory left memory
+    create d/n; fsync d; evict inodes; rename d/f e/f; create n; fsync n
+677: blocks that were allocated beyond the end are lost
+    lacks: extents beyond the end of a file are not compared
+690: a renamed symbolic link is empty after fsync of its directory
+    create d/n; fsync d; symlink a d/s; rename d/s d/t; fsync d
+695: a hole beside a hole is not there after fsync
+    truncate a to 5 blocks; sync; punch a hole into the last block of a; punch a hole into a; fsync a
+703: direct writes with O_DSYNC by io_uring are lost
+    lacks: io_uring
+764: a removed file is there again although it was synced after its removal
+    unlink a and fsync it
+779: a renamed symbolic link has its old name after fsync of its directory
+    symlink a s; fsync-directory; rename s t; fsync-directory
+788: a truncated file has its old size after a link and fsync of the directory
+    truncate a to 0 blocks; fsync a; link a l; fsync-directory
+ext4 fast_commit: a temporary file that was linked is lost after fsync, and the file system damaged
+    link a temporary file as n; fsync n
+"""
 
 
-def _no(test: str, about: str, lacks: str) -> Scenario:
-    return Scenario(test=test, about=about, lacks=lacks)
+def _scenario(lines: list[str]) -> Scenario:
+    test, _, about = lines[0].partition(": ")
+    below = [line.strip() for line in lines[1:]]
+    if below[0].startswith("lacks: "):
+        return Scenario(test=test, about=about, lacks=below[0].removeprefix("lacks: "))
+    return Scenario(test=test, about=about, sequences=tuple(below))
 
 
-_MANY = "thousands of links of one file"
-_CLONES = "files that share blocks (reflink)"
-_EXTENTS = "extents beyond the end of a file are not compared"
-
-SCENARIOS = (
-    _of("034", "an emptied directory cannot be removed", "create d/n; fsync d; fsync d/n"),
-    _of(
-        "039",
-        "a directory of which a link was removed cannot be removed",
-        "link a l; sync; unlink l; fsync a",
-    ),
-    _no("040", "a directory of which one of very many links was removed cannot be removed", _MANY),
-    _no("041", "the same, with new links under removed names", _MANY),
-    _of(
-        "056",
-        "synced data is lost after a link and fsync of another file",
-        "write n; fsync n; link n l; create p; fsync p",
-    ),
-    _of(
-        "057",
-        "a synced append is lost after a link and fsync of another file",
-        "append a; fsync a; link a l; create n; fsync n",
-    ),
-    _of(
-        "059",
-        "a hole in a part of a block is not there after fsync",
-        "fsync a; sync; punch a hole into half a block of a; fsync a",
-    ),
-    _of(
-        "065",
-        "wrong link counts after fsync of the directory with new links",
-        "link a e/l; link a e/k; write n; link n e/n; mkdir e/m; link a e/m/l; fsync e",
-    ),
-    _of("066", "a removed extended attribute is there again", "removexattr a; fsync a"),
-    _of(
-        "073",
-        "a synced append is lost after a rename elsewhere and fsync of the old directory",
-        "fsync a; sync; append a; rename d/f e/f; fsync d; fsync a",
-    ),
-    _of(
-        "090",
-        "a synced append is lost after a link and sync",
-        "fsync a; sync; link a l; sync; append a; fsync a",
-    ),
-    _of(
-        "101",
-        "truncated data is there again after the file was extended",
-        "truncate a to 1 block; truncate a to 5 blocks; fsync a",
-        "truncate a to 0 blocks; truncate a to 5 blocks; fsync a",
-    ),
-    _of(
-        "104",
-        "wrong link counts after fsync of one of two linked files",
-        "link a l; link b k; fsync a",
-    ),
-    _of(
-        "106",
-        "a removed link is there again after its inode left memory",
-        "link a l; sync; unlink l; evict inodes; fsync a",
-    ),
-    _of(
-        "107",
-        "a link that was removed from another directory is there again",
-        "link a d/l; link a d/k; sync; unlink d/k; fsync a",
-    ),
-    _of(
-        "177",
-        "holes that overlap are not there after fsync",
-        "append a; fsync a; punch a hole into the last block of a; punch a hole into a; fsync a",
-    ),
-    _of(
-        "321",
-        "a synced directory, or a rename into it, is lost",
-        "mkdir m; fsync m",
-        "create n; mkdir m; fsync n; rename n m/n; fsync m; fsync m/n",
-        "create n; mkdir m; fsync n; rename n m/n; fsync m; setxattr m/n; fsync m/n",
-    ),
-    _of(
-        "322",
-        "a renamed and synced file, or its data, is lost",
-        "write n; fsync n; rename n r; fsync r",
-        "write n; fsync n; append n; rename n r; fsync r",
-    ),
-    _of("325", "data is lost after msync", "store to a with mmap and msync"),
-    _of(
-        "335",
-        "a file that moved to another directory is lost after fsync of the old one",
-        "mkdir d/m; create d/m/x; sync; rename d/m/x e/x; create d/n; fsync d; fsync e/x",
-    ),
-    _of(
-        "336",
-        "a moved file is lost after fsync of another one",
-        "link a d/l; sync; unlink d/l; rename d/f e/f; fsync a",
-    ),
-    _of(
-        "341",
-        "a renamed directory is lost after fsync of a new one under its old name",
-        "rename d g; mkdir d; fsync d",
-    ),
-    _of(
-        "342",
-        "a renamed file is lost after fsync of a new one under its old name",
-        "rename a r; write a; fsync a",
-    ),
-    _of(
-        "343",
-        "a moved file or directory is lost after fsync of a new link beside it",
-        "mkdir e/m; create e/x; sync; link d/f d/l; rename e/m d/m; rename e/x d/x; fsync d/l",
-    ),
-    _of(
-        "348",
-        "a symbolic link is lost, or empty, after fsync of its directory",
-        "symlink a s; fsync-directory",
-    ),
-    _of(
-        "376",
-        "a renamed file is lost after fsync, if a new one has its old name",
-        "rename a r; create a; fsync r",
-    ),
-    _of(
-        "479",
-        "the file system cannot be mounted after a special file was renamed and linked",
-        "mkfifo p; sync; create n; fsync n; rename p q; link q p; create x; fsync x",
-        "symlink a p; sync; create n; fsync n; rename p q; link q p; create x; fsync x",
-    ),
-    _of(
-        "480",
-        "the file system cannot be mounted after fsync of a new file under a removed link",
-        "link a l; sync; unlink l; create l; fsync l",
-    ),
-    _of("481", "no file can be made after recovery", "create n; fsync n"),
-    _no("483", "blocks that were allocated beyond the end are lost", _EXTENTS),
-    _of(
-        "489",
-        "extended attributes are lost after fsync, sync and fsync",
-        "setxattr a; fsync a; sync; overwrite a; fsync a",
-    ),
-    _of(
-        "498",
-        "a new directory is lost after fsync, if it has a link to a synced file",
-        "mkdir x; mkdir y; mkdir x/m; create y/n; fsync y/n; link y/n x/m/n; fsync x",
-    ),
-    _no("501", "a synced clone is lost", _CLONES),
-    _of(
-        "502",
-        "links are lost, or the file system cannot be mounted, after renames of links and a new file",
-        "link a l; sync; rename a r; rename l a; create l; fsync l",
-    ),
-    _of(
-        "509",
-        "the file system cannot be mounted after fsync of a temporary file",
-        "fsync a temporary file",
-    ),
-    _of(
-        "510",
-        "a directory has two names, or a file is lost, after it replaced another directory",
-        "rename d/f e/f; rename e over d; fsync d/f",
-    ),
-    _of(
-        "512",
-        "data of a small file is lost after fallocate and fsync",
-        "create n; append half a block to n; fallocate n to 1 block; fsync n",
-    ),
-    _of(
-        "520",
-        "a link is lost after fsync of one of its names or of its directory",
-        "link a d/l; fsync d",
-        "link a d/l; fsync d/l",
-        "link a d/l; fsync a",
-        "link d/f l; fsync-directory",
-        "link a d/l; sync",
-    ),
-    _of(
-        "526",
-        "names lead to wrong files after renames, a link and a new file",
-        "rename a r; rename b q; link r b; create a; fsync a",
-    ),
-    _of(
-        "527",
-        "names lead to wrong files after a rename, a removal, a link and a new file",
-        "rename a r; unlink b; link r b; create a; fsync a",
-    ),
-    _of(
-        "534",
-        "a truncated, renamed and synced file has its old size",
-        "fsync a; truncate a to half a block; rename a r; fsync r",
-    ),
-    _of(
-        "535",
-        "permissions are lost after fsync",
-        "chmod a; fsync a",
-        "chmod d; sync; chmod d; fsync d",
-    ),
-    _no("546", "data is lost on a full file system", _CLONES),
-    _no(
-        "547",
-        "anything is lost after random operations and fsync of each file",
-        "a sequence of its own for each seed",
-    ),
-    _of(
-        "552",
-        "data is lost after the inode left memory and the file was renamed",
-        "create n; overwrite b with O_DIRECT; evict inodes; fsync n; rename b r; fsync r",
-    ),
-    _of(
-        "557",
-        "a removed file is there again after its inode left memory",
-        "create d/n; fsync d/n; evict inodes; unlink d/n; fsync d",
-    ),
-    _no("588", "shared blocks are lost", _CLONES),
-    _of(
-        "640",
-        "a moved file is lost after the inode of its old directory left memory",
-        "create d/n; fsync d; evict inodes; rename d/f e/f; create n; fsync n",
-    ),
-    _no("677", "blocks that were allocated beyond the end are lost", _EXTENTS),
-    _of(
-        "690",
-        "a renamed symbolic link is empty after fsync of its directory",
-        "create d/n; fsync d; symlink a d/s; rename d/s d/t; fsync d",
-    ),
-    _of(
-        "695",
-        "a hole beside a hole is not there after fsync",
-        "truncate a to 5 blocks; sync; punch a hole into the last block of a; punch a hole into a; fsync a",
-    ),
-    _no("703", "direct writes with O_DSYNC by io_uring are lost", "io_uring"),
-    _of(
-        "764",
-        "a removed file is there again although it was synced after its removal",
-        "unlink a and fsync it",
-    ),
-    _of(
-        "779",
-        "a renamed symbolic link has its old name after fsync of its directory",
-        "symlink a s; fsync-directory; rename s t; fsync-directory",
-    ),
-    _of(
-        "788",
-        "a truncated file has its old size after a link and fsync of the directory",
-        "truncate a to 0 blocks; fsync a; link a l; fsync-directory",
-    ),
-    _of(
-        "ext4 fast_commit",
-        "a temporary file that was linked is lost after fsync, and the file system damaged",
-        "link a temporary file as n; fsync n",
-    ),
-)
+SCENARIOS = tuple(_scenario(each.splitlines()) for each in re.split(r"\n(?! )", _BUGS.strip()))

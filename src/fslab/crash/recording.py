@@ -1,29 +1,37 @@
-"""Record runs of a source on the disk under a directory: the disk's image before the runs, and its log of them."""
+"""Record runs of a source on the disk under a directory: the disk's image before the runs, and its log of them.
+
+And what the mount or the repair of a crash state writes, on a separate virtual disk with a copy of it: crash states of
+that are those of a power cut while a file system recovers from an earlier one. Only records; ``judge`` decides what the
+contents must be.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+from fslab.crash.examine import Subject
 from fslab.crash.sources import Source
 from fslab.errors import FslabError, UnsupportedError
-from fslab.system import block_log, disk_server, mounts, proc, sysfs
+from fslab.system import disk_server, files, mounts, proc, process_marks, sysfs
+from fslab.system.signals import Teardown, shielded
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from fslab.crash.examine import Subject
     from fslab.system.mountinfo import Mount
 
 START = "start"
 FLUSHED = "flushed"  # after each group of runs that are performed at the same time
 TRIES = 10
 IN_USE_S = 2.0
+_DIRECTORY = "recovering"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +42,7 @@ class Recording:
     log: Path
 
     def table(self) -> pl.DataFrame:
-        return block_log.read(self.log)
+        return disk_server.read_log(self.log)
 
     def files(self) -> tuple[Path, ...]:
         return (self.base, self.log, Path(f"{self.log}.data"), Path(f"{self.log}.json"))
@@ -153,9 +161,70 @@ def _begin(directory: Path, server: Path, scratch: Path) -> Recording:
         disk_server.ask(server, "snapshot", path=str(base))
         disk_server.ask(server, "mark", name=START)
         disk_server.ask(server, "sync")
-        rows = block_log.read(log)
+        rows = disk_server.read_log(log)
         if rows.filter(rows["op"].is_in(["write", "discard"])).is_empty():
             return Recording(base=base, log=log)
     raise FslabError(
         "the file system did not become idle", where=str(directory), hint="stop other programs that use it"
     )
+
+
+@contextmanager
+def recovery_of(
+    image: Path, tested: Subject, target: Path, *, volatile: bool, repair: bool = False
+) -> Iterator[Recording | None]:
+    """Record the requests from mount to unmount of ``image`` on ``target``; None if it cannot be mounted.
+
+    ``volatile``: whether the disk has a volatile cache. ``repair``: record a full repair instead; None if it fails, or
+    if the file system has none. ``image`` is the base of the recording. It is not changed, except before a repair that
+    needs its log replayed. The recording is removed when the context ends.
+    """
+    if repair and tested.driver.repair_needs_replay and not _mounted(tested, image, target):
+        yield None
+        return
+    directory = image.with_name(_DIRECTORY)
+    mark = os.environ.get(process_marks.MARK, "crash")
+    with Teardown() as undo:
+        undo.callback(_remove_directory, directory)
+        with shielded():  # a disk without a model is ready at once
+            server = disk_server.start(
+                directory, _options_of_copy(image, directory, volatile=volatile), mark=mark
+            )
+            undo.callback(server.end)
+        _copy_image(image, server.file)
+        server.ask("clear")
+        done = (
+            tested.repaired_by(tested.driver.full_repair_argv(str(server.file)))
+            if repair
+            else _mounted(tested, server.file, target)
+        )
+        server.ask("sync")
+        yield Recording(base=image, log=disk_server.log_of(directory)) if done else None
+
+
+def _remove_directory(directory: Path) -> None:
+    with suppress(OSError):
+        directory.rmdir()
+
+
+def _options_of_copy(image: Path, directory: Path, *, volatile: bool) -> Sequence[str]:
+    size, cache = str(image.stat().st_size), "volatile" if volatile else "none"
+    log = ("--log", disk_server.log_of(directory).name, "--log-data", "--log-limit", size)
+    return ("--size", size, "--cache", cache, *log)
+
+
+def _mounted(tested: Subject, file: Path, target: Path) -> bool:
+    """Mount and unmount the file. Return whether it could be mounted."""
+    with Teardown() as undo:
+        undo.callback(mounts.unmount, target, devices=None)
+        return tested.mount_copy(file, target).returncode == 0
+
+
+def _copy_image(image: Path, file: Path) -> None:
+    """Copy the parts of the image that are neither holes nor zeros to an empty disk."""
+    with image.open("rb", buffering=0) as source, file.open("r+b", buffering=0) as target:
+        for at, size in files.data_pieces(source.fileno()):
+            piece = os.pread(source.fileno(), size, at)
+            if piece.strip(b"\0"):
+                os.pwrite(target.fileno(), piece, at)
+        os.fsync(target.fileno())

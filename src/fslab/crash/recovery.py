@@ -15,8 +15,8 @@ from typing import Any
 from fslab.crash import contents, recording
 from fslab.crash.examine import Complaints, Subject
 from fslab.crash.trial_request import RecoveryRequest
-from fslab.errors import FslabError, MountError
-from fslab.system import disk_server, mounts, proc
+from fslab.errors import FslabError
+from fslab.system import disk_server, mounts
 from fslab.system.signals import Teardown
 from fslab.units import parse_size
 
@@ -147,20 +147,16 @@ def _repair(device: str, tested: Subject, found: Recovery) -> int:
     if tested.promises.consistent.given:
         return 0
     spent = _check(device, tested, found)
-    argv = tested.driver.repair_argv(device)
     if found.damaged is None:
         return spent
-    if argv is None:
-        raise MountError("no repair program is known for this file system", where=tested.driver.name)
     found.damaged = None
-    return spent + int(proc.run(argv, check=False, timeout_s=LIMIT_S).duration_s * 1e9)
+    return spent + int(tested.repair(device, limit_s=LIMIT_S) * 1e9)
 
 
 def _check(device: str, tested: Subject, found: Recovery) -> int:
-    argv = tested.driver.check_argv(device) or []
-    done = proc.run(argv, check=False, timeout_s=LIMIT_S)
+    done = tested.check(device, limit_s=LIMIT_S)
     if done.returncode != 0:
-        found.damaged = f"{argv[0]} exits {done.returncode}"
+        found.damaged = f"{done.argv[0]} exits {done.returncode}"
     return int(done.duration_s * 1e9)
 
 

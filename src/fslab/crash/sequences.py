@@ -21,7 +21,6 @@ from fslab.system import mounts
 from fslab.system.files import opened
 
 FILE_LIMIT_BYTES = 1 << 20
-
 PROBE = "written-afterwards"  # no step makes a name of more than one letter
 
 
@@ -37,10 +36,22 @@ class Sequences(Source[dict[str, Seen]]):
         return tuple(map(len, self.chosen))
 
     def lay_out(self, root: Path) -> None:
-        lay_out(root, len(self.chosen))
+        for number in range(len(self.chosen)):
+            directory = directory_of(root, number)
+            directory.mkdir()
+            for name, inode in START.names.items():
+                _lay_out_one(directory / name, number, inode)
 
     def perform(self, root: Path, number: int, mark: Mark) -> None:
-        perform(root, number, self.chosen[number], mark)
+        directory, steps = directory_of(root, number), self.chosen[number]
+        after = trees(steps)
+        for at, step in enumerate(steps, start=1):
+            mark(f"{number}:{at}:begins")
+            if step.operation is not None:
+                step.operation.run(directory, number, after[at], at + 1)
+            else:
+                synchronize(directory, step)
+            mark(f"{number}:{at}:returned")
 
     def look(self, directory: Path) -> dict[str, Seen]:
         return contents(directory)
@@ -130,15 +141,6 @@ def _entry(directory: Path, name: str, entry: os.DirEntry[str]) -> Mapping[str, 
     }
 
 
-def lay_out(root: Path, count: int) -> None:
-    """Create the directories of all sequences, with the files that the sequences start from."""
-    for number in range(count):
-        directory = directory_of(root, number)
-        directory.mkdir()
-        for name, inode in START.names.items():
-            _lay_out_one(directory / name, number, inode)
-
-
 def _lay_out_one(path: Path, sequence: int, number: int) -> None:
     inode = START.inodes[number]
     if inode.kind == "directory":
@@ -150,18 +152,6 @@ def _lay_out_one(path: Path, sequence: int, number: int) -> None:
     path.chmod(inode.mode)
     if inode.attribute is not None:
         os.setxattr(path, ATTRIBUTE, attribute(sequence, number, inode.attribute))
-
-
-def perform(root: Path, number: int, steps: Sequence, mark: Mark) -> None:
-    """Perform one sequence. Marks are ``SEQUENCE:STEP:begins`` and ``SEQUENCE:STEP:returned``; steps count from 1."""
-    after = trees(steps)
-    for at, step in enumerate(steps, start=1):
-        mark(f"{number}:{at}:begins")
-        if step.operation is not None:
-            step.operation.run(directory_of(root, number), number, after[at], at + 1)
-        else:
-            synchronize(directory_of(root, number), step)
-        mark(f"{number}:{at}:returned")
 
 
 def synchronize(directory: Path, step: Step) -> None:

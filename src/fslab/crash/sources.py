@@ -1,5 +1,5 @@
-"""The contract of a source: what runs before the cut, and what must be left of it. Sources are sequences of operations
-and applications.
+"""The contract of a source: what runs before the cut, and what must be left of it; and typed findings of what is not.
+Sources are sequences of operations and applications.
 
 A source makes runs. Each run has its own directory, which is durable before the run begins. Each run has steps; marks
 in the disk's log show when a step began and when it returned.
@@ -10,14 +10,61 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from fslab.crash.findings import Finding
 from fslab.storage.crash_promises import Promises
 
 Mark = Callable[[str], object]
 S = TypeVar("S")
+
+
+class Kind(StrEnum):
+    """Kinds of findings, the greatest loss first."""
+
+    UNMOUNTABLE = "not mountable"
+    DAMAGED = "damaged"
+    KERNEL_LOG = "kernel log"
+    UNREADABLE = "unreadable"
+    LOST_NAME = "name lost"
+    LOST_DATA = "data lost"
+    LOST_ATTRIBUTE = "attribute lost"
+    UNWRITABLE = "not writable"
+    EXPOSED = "foreign bytes"
+    NEITHER = "neither old nor new"
+    RESURRECTED = "name that must not exist"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """``broken``: the finding breaks a promise of POSIX or of the file system; else it is a loss that they allow.
+
+    ``step``: the sync or the operation that made the promise; None for a finding about the whole file system.
+    ``also``: further steps whose promise it breaks.
+    ``source``: the text that makes the promise or leaves it open.
+    """
+
+    kind: Kind
+    broken: bool
+    detail: str
+    source: str
+    state: str = ""
+    sequence: int | None = None
+    step: int | None = None
+    also: frozenset[int] = frozenset()
+    name: str | None = None
+    lost_rows: tuple[int, ...] = ()
+
+    @property
+    def broken_steps(self) -> frozenset[int]:
+        """The steps of its sequence whose promise it breaks; 0: what was durable before, or the file system itself."""
+        return self.also | {self.step or 0} if self.broken else frozenset()
+
+    @property
+    def sort(self) -> tuple[Kind, bool, int | None, int | None, str | None]:
+        """The key that is equal for the same finding in another state."""
+        return (self.kind, self.broken, self.sequence, self.step, self.name)
 
 
 def directory_of(root: Path, number: int) -> Path:

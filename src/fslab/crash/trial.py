@@ -11,26 +11,19 @@ from typing import Any
 
 from fslab.crash import states
 from fslab.crash.examine import Subject
-from fslab.crash.findings import Finding
 from fslab.crash.judge import Judge, Outcome, judge_of
 from fslab.crash.recording import Recording
-from fslab.crash.sources import Source
+from fslab.crash.sources import Finding, Source
 from fslab.crash.states import State
 from fslab.crash.trial_request import CrashRequest, Cuts
 from fslab.units import parse_size
 
 OTHERS = 2  # earlier runs that each state is examined for, besides the current run and its neighbours
-
 MINIMISED = 3
-
 MOST_TRIES = 60  # states that a minimisation judges
-
 CUTS_EACH = 3  # second cuts during one recovery
-
 IMAGES = "1g"
-
 VERSION = 1
-
 SHOWN = 40
 
 

@@ -19,7 +19,7 @@ from fslab.crash.contents import BLOCK_BYTES
 from fslab.crash.examine import Subject
 from fslab.errors import FslabError, UnsupportedError
 from fslab.faults import FILES
-from fslab.system import block_log, disk_server, files, mounts
+from fslab.system import disk_server, files, mounts
 from fslab.system.signals import Teardown
 from fslab.system.temporary import TemporaryDirectory
 
@@ -108,7 +108,7 @@ class Ground:
         disk_server.ask(self.server, "clear")
         work()
         disk_server.ask(self.server, "sync")
-        rows = block_log.read(disk_server.log_of(self.server))
+        rows = disk_server.read_log(disk_server.log_of(self.server))
         rows = rows.filter(rows["op"] == operation)
         found = dict.fromkeys(zip(rows["offset"], rows["length"], strict=True))
         return [Range(start=at, end=at + length, data=self._is_data(at)) for at, length in found]

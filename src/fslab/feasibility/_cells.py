@@ -16,7 +16,7 @@ from fslab.machine.planned_machine import here
 from fslab.storage import Workspace, initial_content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import overlay
+from fslab.system import namespaces
 from fslab.units import first_of
 from fslab.workloads import parsed
 
@@ -196,8 +196,8 @@ def _hard_link(path: Path) -> None:
 
 
 def _overlay(path: Path) -> None:
-    if os.geteuid() == 0:  # another user needs a process of its own for it (overlay.mounted)
-        overlay.attempt(path)
+    if os.geteuid() == 0:  # another user needs a process of its own for it (namespaces.overlay)
+        namespaces.try_overlay(path)
 
 
 TRIES = {

@@ -1,6 +1,6 @@
 """Which file systems and layouts run on which machine, and what is missing for the others. Boots no guest.
 
-Also the description of a machine (``machine.description``): that of this one, and the reading of a file with one.
+Also the description of a machine (``machine.planned_machine``): that of this one, and the reading of a file with one.
 
 Programs are always the host's, because a guest sees the host's root. A kernel's abilities are read from its module
 lists.
@@ -22,10 +22,9 @@ from fslab.errors import UsageError, nearest
 from fslab.feasibility import _machines, _programs
 from fslab.feasibility._programs import missing_programs, remedies_for
 from fslab.machine import facts
-from fslab.machine.description import DescribedKind, MachineDescription
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.machine.kinds import Machine, Need
-from fslab.machine.planned_machine import here
+from fslab.machine.planned_machine import DescribedKind, MachineDescription, here
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS

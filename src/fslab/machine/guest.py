@@ -1,10 +1,12 @@
 """A running guest: short messages over a line, bulk data through a shared directory, disks plugged and unplugged.
 
 Requests and replies are JSON documents. This module does not interpret them. A guest that panics, hangs or ends causes
-an error. No call blocks forever.
+an error. No call blocks forever. For root, the shared directory is a tmpfs, which limits how much the guest can write.
+A user who may not mount gets a plain directory, whose free space is checked.
 """
 
 import json
+import logging
 import math
 import os
 import select
@@ -13,14 +15,14 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fslab import untrusted_text
 from fslab.errors import FslabError, GuestError, GuestHungError, GuestPanickedError, NoSpaceError
-from fslab.machine import guest_share
-from fslab.storage import Drive, Growth, images
-from fslab.system import untrusted_files
+from fslab.storage import Drive, Growth, Workspace, images, undone_later
+from fslab.system import mounts, proc, trees, untrusted_files
 from fslab.system.files import closed_after
 from fslab.system.proc import Child
 from fslab.units import format_size
@@ -46,6 +48,11 @@ LINE_LIMIT_BYTES = 4 << 10
 LOG_LIMIT_BYTES = 256 << 10
 CONSOLE_LIMIT_BYTES = 64 << 20
 LOOK_EVERY_S = 0.2  # interval of the checks whether the guest still runs and how much space it uses
+log = logging.getLogger("fslab.guest")
+# Enough for the longest reply and kernel log, and for the free space below which a guest is ended
+# (images.RESERVE_BYTES).
+SHARE_BYTES = 256 << 20
+SHARE_FILES = 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,10 +161,10 @@ class Guest(ABC):
         return said.decode("utf-8", "replace").replace("\r\n", "\n")
 
     def end(self) -> None:
-        """Kill the guest and remove its directory, as ``share.remove`` does. Can be called twice."""
+        """Kill the guest and remove its directory, as ``remove_share`` does. Can be called twice."""
         self.child.end()
         self.line.close()
-        guest_share.remove(self.directory)
+        remove_share(self.directory)
 
     def _expect(self, wanted: str, deadline: float, told: Callable[[str], object] = lambda _: None) -> None:
         """Wait for the line ``wanted``. Skip lines of earlier requests; answer progress messages."""
@@ -287,3 +294,33 @@ def booted(guest: G) -> G:
         guest.end()
         raise
     return guest
+
+
+def share_argv(directory: Path) -> list[str]:
+    """Return the command that mounts the tmpfs. Device nodes and set-user-ID bits of a guest's root have no effect."""
+    options = f"size={SHARE_BYTES},nr_inodes={SHARE_FILES},mode=0700,nosuid,nodev"
+    return ["mount", "-t", "tmpfs", "-o", options, "fslab", str(directory)]
+
+
+def make_share(directory: Path, workspace: Workspace) -> None:
+    """Create a journalled directory, limited in size if this user may mount. The end of the campaign removes it."""
+    kinds = ("tree", "mount") if os.geteuid() == 0 else ("tree",)
+    for kind in kinds:
+        undone_later(workspace.journal, kind, directory, workspace.exit, partial(_remove_share, directory))
+    directory.mkdir(mode=0o700)
+    if "mount" in kinds:  # in a container, even root may be refused
+        proc.run(share_argv(directory), check=False)
+
+
+def remove_share(directory: Path) -> None:
+    """Remove the directory and its contents before the end of the campaign. While it is in use, it stays until then:
+    another process can keep it busy, but must not keep a guest from being ended. Can be called twice."""
+    try:
+        _remove_share(directory)
+    except (FslabError, OSError) as error:
+        log.warning("tried again at the end of the campaign: %s", error)
+
+
+def _remove_share(directory: Path) -> None:
+    mounts.unmount(directory)
+    trees.remove(directory)

@@ -1,4 +1,5 @@
-"""The machine that is planned for: this one, or another one that a description describes. Only reads.
+"""The machine that is planned for: this one, or another one that a description describes (``description`` of ``fslab
+doctor --json``). Only reads.
 
 ``here()`` is the only way in which the plan and its checks read a machine. Trials always run on this one.
 """
@@ -10,16 +11,69 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fslab.cell import MachineSpec
+from pydantic import ConfigDict, Field, model_validator
+
+from fslab.cell import Frozen, MachineSpec
 from fslab.errors import FslabError, NoSpaceError
 from fslab.machine import facts
-from fslab.machine.description import DescribedKind, MachineDescription
 from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY, Machine, Need
-from fslab.machine.modules import Kernel
 from fslab.storage import images
-from fslab.system import disk_server, distributions, memory, memory_limit, rights, tools, users
+from fslab.system import cgroup, disk_server, distributions, memory, rights, tools, users
+from fslab.system.kernel import Kernel
 from fslab.system.tools import Tool
-from fslab.units import format_size, parse_size
+from fslab.units import counted, format_size, parse_size
+
+
+class DescribedKind(Frozen):
+    """One kind of machine (host, uml, qemu). ``missing``: why it cannot be used; else all other fields are known.
+
+    ``filesystems``: types of mount. ``modules``: those of layouts, loadable or built in. ``emulated``: every
+    instruction is.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    missing: tuple[str, ...] = ()
+    kernel: str | None = None
+    cpus: int | None = Field(None, ge=1)
+    emulated: bool = False
+    filesystems: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> "DescribedKind":
+        if not self.missing and (self.kernel is None or self.cpus is None):
+            raise ValueError("has neither 'kernel' and 'cpus' nor 'missing'")
+        return self
+
+
+class MachineDescription(Frozen):
+    """A machine. ``kinds``: by name; a kind that is not there cannot be used. ``free_bytes``: of the file system for
+    images, and of memory file systems (None: not checked). ``programs_missing``: those that are not installed.
+    ``limits_memory``: whether fslab can limit the memory of a tool."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    memory_bytes: int = Field(ge=1 << 20)
+    distribution: str | None = None
+    root: bool
+    limits_memory: bool = False
+    programs_missing: tuple[str, ...]
+    images_free_bytes: int | None = Field(None, ge=0)
+    memory_files_free_bytes: int | None = Field(None, ge=0)
+    kinds: dict[str, DescribedKind]
+
+    @property
+    def words(self) -> str:
+        """CPUs, memory and kernel in words."""
+        host = self.kinds["host"]
+        return f"{counted(host.cpus or 1, 'CPU')}, {format_size(self.memory_bytes)}, Linux {host.kernel}"
+
+    @model_validator(mode="after")
+    def _has_host(self) -> "MachineDescription":
+        if "host" not in self.kinds or self.kinds["host"].missing:
+            raise ValueError("'kinds' has no 'host' that can be used")
+        return self
 
 
 class Surroundings:
@@ -62,7 +116,7 @@ class Surroundings:
 
     def limits_memory(self) -> bool:
         """Return whether fslab can limit the memory of a tool on the host."""
-        return memory_limit.is_possible()
+        return cgroup.may_limit_memory()
 
     def has_program(self, name: str) -> bool:
         """Return whether a program is installed."""

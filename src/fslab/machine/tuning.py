@@ -1,4 +1,4 @@
-"""Set kernel settings for trials, verify them, and restore them afterwards.
+"""Set kernel settings for trials and stop systemd timers, verify that, and restore them afterwards.
 
 The journal contains the previous value before the new one is set. Only the settings in ``_settings`` are written.
 """
@@ -7,26 +7,31 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fslab.errors import BusyError, NeedsRootError, UnsafeError, UnsupportedError
-from fslab.machine import _cpu_latency, _settings, _timers
+from fslab.errors import BusyError, NeedsRootError, ToolFailedError, UnsafeError, UnsupportedError
+from fslab.machine import _settings, facts
 from fslab.machine._settings import OF_DEVICES, Write, in_force, is_setting
 from fslab.machine.tunables import AUTO, IDLE, TIMER_NAME, TIMERS, timers
-from fslab.storage import UndoJournal
-from fslab.system import sysfs
-from fslab.system.files import closed_after, locked
+from fslab.storage import UndoJournal, undone_later
+from fslab.system import proc, sysfs, tools
+from fslab.system.files import locked, opened
 
 __all__ = [
     "OF_DEVICES",
-    "TIMER", "alone", "check", "device_facts", "in_force", "is_setting", "is_timer", "put_back", "start_timer", "tuned",
-    "tuned_devices",
+    "TIMER", "alone", "check", "check_latency", "check_timers", "device_facts", "is_setting", "is_timer",
+    "latency_limited", "latency_us", "put_back", "queues", "start_timer", "timers_stopped", "tuned", "tuned_devices",
 ]  # fmt: skip
-TIMER = _timers.KIND
+TIMER = "timer"
 SETTINGS = frozenset({"tuning", TIMER})  # kinds of journal entries
 LOCK = Path("/run/fslab-tuning.lock")
-start_timer = _timers.start
+SYSTEMD = Path("/run/systemd/system")  # sd_booted(3)
+TIMER_LIMIT_S = 30.0
+# Allows the state C1 of current processors (1 or 2 µs), in which they do not poll and boost the others as usual; the
+# next ones take 10 µs and more (drivers/idle/intel_idle.c).
+SHALLOW_US = 2
 
 
 def check(settings: Mapping[str, str]) -> None:
@@ -43,9 +48,9 @@ def check(settings: Mapping[str, str]) -> None:
     for name, value in _of_machine(settings).items():
         _settings.writes(name, value)
     if IDLE in settings:
-        _cpu_latency.check(settings[IDLE])
+        check_latency(settings[IDLE])
     if timers(settings.get(TIMERS, "")):
-        _timers.check()
+        check_timers()
 
 
 @contextmanager
@@ -61,8 +66,8 @@ def tuned(settings: Mapping[str, str], journal: UndoJournal) -> Iterator[None]:
             undo.enter_context(alone())
         for name, value in _of_machine(settings).items():
             _make(_settings.writes(name, value), journal, undo)
-        undo.enter_context(_cpu_latency.limited(settings.get(IDLE)))
-        undo.enter_context(_timers.stopped(timers(settings.get(TIMERS, "")), journal))
+        undo.enter_context(latency_limited(settings.get(IDLE)))
+        undo.enter_context(timers_stopped(timers(settings.get(TIMERS, "")), journal))
         yield
 
 
@@ -101,7 +106,7 @@ def queues(devices: Sequence[str], sys: Path = sysfs.SYS) -> list[Path]:
         queue = sysfs.queue_directory(block)
         if queue.is_dir() and queue not in found:
             found[queue] = None
-            waiting += [slave.resolve() for slave in sorted((queue.parent / "slaves").glob("*"))]
+            waiting += sysfs.slaves(queue.parent)
     return list(found)
 
 
@@ -130,8 +135,7 @@ def _of_machine(settings: Mapping[str, str]) -> dict[str, str]:
 def _make(writes: Sequence[Write], journal: UndoJournal, undo: ExitStack) -> None:
     for write in writes:
         restore, found = in_force(write.path)
-        entry = journal.will_create("tuning", f"{restore}={found}")
-        undo.callback(_restore, restore, found, journal, entry)
+        undone_later(journal, "tuning", f"{restore}={found}", undo, partial(put_back, restore, found))
         _write(write)
 
 
@@ -160,11 +164,6 @@ def _equal_numbers(one: str, other: str) -> bool:
     return one.isdigit() and other.isdigit() and int(one) == int(other)
 
 
-def _restore(path: Path, found: str, journal: UndoJournal, entry: str) -> None:
-    put_back(path, found)
-    journal.undone(entry)
-
-
 @contextmanager
 def alone(wait_s: float = 0.0) -> Iterator[None]:
     """Keep other campaigns from changing settings during the block. BusyError if one still does after ``wait_s``.
@@ -183,17 +182,100 @@ def alone(wait_s: float = 0.0) -> Iterator[None]:
 @contextmanager
 def _lock_file() -> Iterator[int]:
     """Open the lock's file. UnsafeError unless only our user can open it: others could hold the lock for ever."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        descriptor = os.open(LOCK, flags, 0o600)
+        file = opened(LOCK, flags)
     except PermissionError as error:
         raise NeedsRootError("kernel settings need root", where="tuning", hint="run with sudo") from error
     except OSError as error:
         raise UnsafeError(
             f"cannot be locked ({error.strerror})", where=str(LOCK), hint="remove it"
         ) from error
-    with closed_after(descriptor):
+    with file as descriptor:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
             raise UnsafeError("not used: other users can open it", where=str(LOCK), hint="remove it")
         yield descriptor
+
+
+def check_latency(value: str, device: Path = facts.IDLE_LATENCY) -> None:
+    """Raise UnsupportedError if this kernel has no limit for the latency of idle CPUs; ``auto`` does without one."""
+    if value != AUTO and not device.exists():
+        raise UnsupportedError(
+            "this kernel has no limit for the latency of idle CPUs (CONFIG_CPU_IDLE)",
+            where=str(device),
+            hint="remove 'cpu_dma_latency' on this machine",
+        )
+
+
+def latency_us(value: str | None, device: Path = facts.IDLE_LATENCY, root: Path = Path("/")) -> str | None:
+    """Return the limit to request. ``auto``: the one with which CPUs wake up at once, None if this kernel has none, or
+    if this user may not set it.
+
+    In a virtual machine, an idle CPU halts, and waking it takes a switch to the hypervisor; with a limit of 0, it polls
+    instead.
+    """
+    if value != AUTO:
+        return value
+    if not os.access(device, os.R_OK | os.W_OK):
+        return None
+    return "0" if facts.virtualisation(root) else str(SHALLOW_US)
+
+
+@contextmanager
+def latency_limited(asked: str | None, device: Path = facts.IDLE_LATENCY) -> Iterator[None]:
+    """Request a limit in microseconds, or ``auto``, and verify that it is in force. None: do nothing.
+
+    Documentation/power/pm_qos_interface.rst: it ends with the process that made it, however it ends, and of the limits
+    of several programs the smallest is in force.
+    """
+    value = latency_us(asked, device)
+    if value is None:
+        yield
+        return
+    check_latency(value, device)
+    with opened(device, os.O_RDWR) as descriptor:
+        os.write(descriptor, int(value).to_bytes(4, "little", signed=True))
+        limit = facts.idle_latency_us(device)
+        if limit is None or limit > int(value):
+            raise UnsupportedError(
+                f"{value} was requested, but the kernel uses {limit}",
+                where=str(device),
+                hint="remove 'cpu_dma_latency' on this machine",
+            )
+        yield
+
+
+def check_timers(running: Path = SYSTEMD) -> None:
+    """Raise UnsupportedError if systemd does not run."""
+    if not running.is_dir() or tools.find("systemctl") is None:
+        raise UnsupportedError(
+            "systemd does not run on this machine",
+            where="tuning.stop_timers",
+            hint="remove 'stop_timers' on this machine",
+        )
+
+
+@contextmanager
+def timers_stopped(names: Sequence[str], journal: UndoJournal) -> Iterator[None]:
+    """Stop the systemd timers that are active, and start these again at the end, in reverse order. A stopped timer
+    starts no new job; a job that it started before continues."""
+    if names:
+        check_timers()
+    with ExitStack() as undo:
+        for name in filter(_is_active, names):
+            undone_later(journal, TIMER, name, undo, partial(start_timer, name))
+            proc.run(["systemctl", "stop", "--", name], timeout_s=TIMER_LIMIT_S)
+            if _is_active(name):
+                raise ToolFailedError("is still active after it was stopped", where=name)
+        yield
+
+
+def start_timer(name: str) -> None:
+    """Start a timer that fslab stopped."""
+    proc.run(["systemctl", "start", "--", name], timeout_s=TIMER_LIMIT_S)
+
+
+def _is_active(name: str) -> bool:
+    argv = ["systemctl", "is-active", "--quiet", "--", name]
+    return proc.run(argv, check=False, timeout_s=TIMER_LIMIT_S).returncode == 0

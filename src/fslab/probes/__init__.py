@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from fslab.registry import Registry
+from fslab.system import sysfs
 from fslab.system.proc import Usage
 from fslab.trial_record import Value
+from fslab.units import Unit
 
 
 class SnapshotMoment(StrEnum):
@@ -108,3 +110,35 @@ class Probe(ABC):
 
 
 REGISTRY: Registry[Probe] = Registry("probe", __name__, Probe, group="fslab.probes")
+
+
+def figures(unit: Unit, **values: float | None) -> dict[str, Value]:
+    """Return figures of one unit by name."""
+    return {name: Value(value=value, unit=unit) for name, value in values.items()}
+
+
+def grown(
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    name: str,
+    unit: Unit = Unit.COUNT,
+    *,
+    scale: float = 1,
+) -> Value:
+    """Return the growth of a counter; None if it is missing or was reset (by a new mount)."""
+    first, last = before.get(name), after.get(name)
+    if first is None or last is None or last < first:
+        return Value(value=None, unit=unit)
+    return Value(value=(last - first) * scale, unit=unit)
+
+
+def btrfs_directory(target: Target) -> Path | None:
+    """Return ``/sys/fs/btrfs/UUID`` of the file system, which lists each of its devices; None if it is not btrfs.
+
+    A file system on LVM or md lists the joined device, not the disks.
+    """
+    names = {*target.devices, target.volume}
+    for devices in (target.sys / "fs/btrfs").glob("*/devices"):
+        if names & {entry.name for entry in sysfs.entries(devices)}:
+            return devices.parent
+    return None

@@ -7,7 +7,8 @@ device). Only reads; takes some 30 µs per device.
 from collections.abc import Mapping
 from pathlib import Path
 
-from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work, figures
+from fslab.system import sysfs
 from fslab.trial_record import Value
 from fslab.units import Unit
 
@@ -19,6 +20,7 @@ FIELDS = (
     "discard_requests", "discard_merges", "discard_sectors", "discard_ms",
     "flush_requests", "flush_ms",
 )  # fmt: skip
+COUNTED = ("read_requests", "write_requests", "read_merges", "write_merges")
 
 
 class BlockDevice(Probe):
@@ -43,24 +45,24 @@ class BlockDevice(Probe):
         if not before:
             return ProbeFinding(values={})
         run = {name: _difference(before, end, name) for name in FIELDS}
-        read_bytes = _bytes(run["read_sectors"])
-        written_bytes = _bytes(run["write_sectors"])
+        read_bytes, busy_ms = _bytes(run["read_sectors"]), run["busy_ms"]
         flushed_bytes = _bytes(_difference(before, flushed, "write_sectors"))
         return ProbeFinding(
             values={
-                "device_read_bytes": Value(value=read_bytes, unit=Unit.BYTES),
-                "device_written_bytes": Value(value=written_bytes, unit=Unit.BYTES),
-                "device_written_bytes_flushed": Value(value=flushed_bytes, unit=Unit.BYTES),
-                "device_discarded_bytes": Value(value=_bytes(run["discard_sectors"]), unit=Unit.BYTES),
-                "device_read_requests": Value(value=run["read_requests"], unit=Unit.COUNT),
-                "device_write_requests": Value(value=run["write_requests"], unit=Unit.COUNT),
-                "device_read_merges": Value(value=run["read_merges"], unit=Unit.COUNT),
-                "device_write_merges": Value(value=run["write_merges"], unit=Unit.COUNT),
-                "device_flushes": Value(value=run["flush_requests"], unit=Unit.COUNT),
-                "device_busy": Value(value=_seconds(run["busy_ms"]), unit=Unit.SECONDS),
-                "read_amplification": Value(value=_ratio(read_bytes, work.read_bytes), unit=Unit.RATIO),
-                "write_amplification": Value(
-                    value=_ratio(flushed_bytes, work.written_bytes), unit=Unit.RATIO
+                **figures(
+                    Unit.BYTES,
+                    device_read_bytes=read_bytes,
+                    device_written_bytes=_bytes(run["write_sectors"]),
+                    device_written_bytes_flushed=flushed_bytes,
+                    device_discarded_bytes=_bytes(run["discard_sectors"]),
+                ),
+                **figures(Unit.COUNT, **{f"device_{name}": run[name] for name in COUNTED}),
+                **figures(Unit.COUNT, device_flushes=run["flush_requests"]),
+                **figures(Unit.SECONDS, device_busy=None if busy_ms is None else busy_ms / 1000),
+                **figures(
+                    Unit.RATIO,
+                    read_amplification=_ratio(read_bytes, work.read_bytes),
+                    write_amplification=_ratio(flushed_bytes, work.written_bytes),
                 ),
                 **_each(work.transactions, flushed_bytes, run["flush_requests"]),
             }
@@ -72,17 +74,14 @@ def _each(transactions: int | None, written_bytes: int | None, flushes: int | No
     if transactions is None:
         return {}
     return {
-        "device_written_per_transaction": Value(value=_ratio(written_bytes, transactions), unit=Unit.BYTES),
-        "device_flushes_per_transaction": Value(value=_ratio(flushes, transactions), unit=Unit.RATIO),
+        **figures(Unit.BYTES, device_written_per_transaction=_ratio(written_bytes, transactions)),
+        **figures(Unit.RATIO, device_flushes_per_transaction=_ratio(flushes, transactions)),
     }
 
 
 def _counters(device: Path) -> dict[str, int]:
-    # A partition has no queue of its own; its directory lies inside that of its disk.
-    switch = device / "queue/iostats"
-    if not switch.exists():
-        switch = device.resolve().parent / "queue/iostats"
-    if switch.exists() and switch.read_text().strip() == "0":
+    switch = sysfs.queue_directory(device.resolve()) / "iostats"
+    if sysfs.text(switch) == "0":
         raise ValueError(f"the kernel does not count requests of {device.name}: {switch} is 0")
     numbers = [int(number) for number in (device / "stat").read_text().split()]
     # Kernels before 5.5 have no flush counters, those before 4.18 no discard counters either.
@@ -102,10 +101,6 @@ def _difference(before: Snapshot, after: Snapshot, field: str) -> int | None:
 
 def _bytes(sectors: int | None) -> int | None:
     return None if sectors is None else sectors * SECTOR_BYTES
-
-
-def _seconds(milliseconds: int | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1000
 
 
 def _ratio(of_device: int | None, of_application: int | None) -> float | None:

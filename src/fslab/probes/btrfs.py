@@ -5,9 +5,17 @@ Reads ``/sys/fs/btrfs/UUID`` (Documentation/ch-sysfs.rst of btrfs), which unmoun
 
 from collections.abc import Mapping
 
-from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.probes._btrfs import sysfs_directory
-from fslab.probes._figures import grown
+from fslab.probes import (
+    Probe,
+    ProbeFinding,
+    Snapshot,
+    SnapshotMoment,
+    Target,
+    Work,
+    btrfs_directory,
+    figures,
+    grown,
+)
 from fslab.trial_record import Value
 from fslab.units import Unit
 
@@ -27,7 +35,7 @@ class BtrfsCounters(Probe):
 
         Nothing without ``commit_stats``, which kernels before 6.0 lack.
         """
-        own = sysfs_directory(target)
+        own = btrfs_directory(target)
         if own is None or not (own / "commit_stats").exists():
             return {}
         pairs = (line.split() for line in (own / "commit_stats").read_text().splitlines())
@@ -58,8 +66,11 @@ class BtrfsCounters(Probe):
 def _metadata(end: Snapshot) -> dict[str, Value]:
     copies = end["disk_used"] / end["bytes_used"] if end["bytes_used"] else None
     return {
-        "btrfs_metadata_used": Value(value=end["bytes_used"], unit=Unit.BYTES),
-        "btrfs_metadata_total": Value(value=end["total_bytes"], unit=Unit.BYTES),
-        "btrfs_metadata_reserved": Value(value=end["bytes_may_use"], unit=Unit.BYTES),
-        "btrfs_metadata_copies": Value(value=copies, unit=Unit.RATIO),
+        **figures(
+            Unit.BYTES,
+            btrfs_metadata_used=end["bytes_used"],
+            btrfs_metadata_total=end["total_bytes"],
+            btrfs_metadata_reserved=end["bytes_may_use"],
+        ),
+        **figures(Unit.RATIO, btrfs_metadata_copies=copies),
     }

@@ -6,8 +6,7 @@ Reads clock_gettime(2) and ``/sys/devices/system/clocksource``; takes some 20 µ
 import time
 from collections.abc import Mapping
 
-from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.trial_record import Value
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work, figures
 from fslab.units import Unit
 
 _SOURCE = "devices/system/clocksource/clocksource0/current_clocksource"
@@ -36,11 +35,12 @@ class Clock(Probe):
         went = {name: end[name] - before[name] for name in ("real_ns", "monotonic_ns", "boot_ns")}
         sources = tuple(each["source"] for each in (before, end) if each["source"] is not None)
         return ProbeFinding(
-            values={
-                "clock_window": _seconds(went["monotonic_ns"]),
-                "clock_step": _seconds(went["real_ns"] - went["boot_ns"]),
-                "suspended": _seconds(went["boot_ns"] - went["monotonic_ns"]),
-            },
+            values=figures(
+                Unit.SECONDS,
+                clock_window=went["monotonic_ns"] / 1e9,
+                clock_step=(went["real_ns"] - went["boot_ns"]) / 1e9,
+                suspended=(went["boot_ns"] - went["monotonic_ns"]) / 1e9,
+            ),
             texts={"clocksource": sources},
         )
 
@@ -63,7 +63,3 @@ def _clocks() -> dict[str, int]:
         if apart <= _CLOSE_NS:
             break
     return found
-
-
-def _seconds(nanoseconds: int) -> Value:
-    return Value(value=nanoseconds / 1e9, unit=Unit.SECONDS)

@@ -5,8 +5,7 @@ Reads the first line of ``/proc/stat`` (proc_stat(5)), in ticks of all CPUs toge
 
 from collections.abc import Mapping
 
-from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.trial_record import Value
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work, figures
 from fslab.units import Unit
 
 # The next fields, guest and guest_nice, are already included in user and nice.
@@ -48,6 +47,4 @@ class Cpu(Probe):
             "machine_cpu_busy": whole - spent["idle"] - spent["iowait"],
         }
         percent = {name: 100 * ticks / whole for name, ticks in shares.items()}
-        return ProbeFinding(
-            values={name: Value(value=share, unit=Unit.PERCENT) for name, share in percent.items()}
-        )
+        return ProbeFinding(values=figures(Unit.PERCENT, **percent))

@@ -6,12 +6,12 @@ Reads ``/proc/PID/stat`` of every process (proc_pid_stat(5)): some 3 µs each, b
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.probes._trial_processes import is_disk, own_processes
+from fslab.system import disk_server, process_marks
 from fslab.system.files import opened
 from fslab.trial_record import Value
 from fslab.units import Unit
@@ -36,7 +36,7 @@ class ForeignCpu(Probe):
     not visible. ``kernel_threads_cpu`` is the time of kernel threads: writeback, journal and loop device of the trial,
     and all other work of the machine's kernel.
 
-    A daemon of the trial (``_trial_processes``) is not counted, nor are its children. For one that the tool starts and
+    A daemon of the trial (``_own_processes``) is not counted, nor are its children. For one that the tool starts and
     that ends during the run, ``fslab-accounted`` waits."""
 
     outermost = True  # it reads the environment of all processes: some 10 µs each
@@ -53,7 +53,7 @@ class ForeignCpu(Probe):
         now_s = time.monotonic()
         return {
             "lines": lines,
-            "own": own_processes(target, lines),
+            "own": _own_processes(target, lines),
             "now_s": now_s,
             "tick_s": 1 / os.sysconf("SC_CLK_TCK"),
             "cpus": os.cpu_count() or 1,
@@ -94,7 +94,7 @@ def _lines(procfs: Path, own: int) -> Iterator[tuple[int, bytes]]:
                 continue  # it has ended, or is hidden from this user
             try:
                 line = os.read(file, _STAT_BYTES)
-                if not is_disk(line, own):
+                if not _is_disk(line, own):
                     yield int(name), line
             except ProcessLookupError:
                 continue
@@ -177,3 +177,34 @@ def _heaviest(used: Mapping[int, int], last: Mapping[int, _Process], tick_s: flo
     for pid in sorted(used, key=lambda pid: used[pid], reverse=True)[:_NAMED]:
         if used[pid] >= _NOTICEABLE_TICKS:
             yield f"{last[pid].name} ({pid}) {used[pid] * tick_s:.2f} s"
+
+
+_DISK = b"(" + disk_server.TOOL.program.encode()
+
+
+def _own_processes(target: Target, pids: Iterable[int]) -> frozenset[int]:
+    """Return the processes that carry the campaign's mark in their environment or work in the file system under test.
+
+    PostgreSQL, for example, overwrites its environment.
+    """
+    marked = process_marks.marked_processes(target.mark, target.proc) if target.mark else []
+    mount = target.directory.parent
+    device = os.stat(mount).st_dev if os.path.ismount(mount) else None  # noqa: PTH116 - plain calls
+    return frozenset(marked) | {pid for pid in pids if _works_in(target, pid, device)}
+
+
+def _works_in(target: Target, pid: int, device: int | None) -> bool:
+    """Return whether a process's working directory is in the directory under test, or on its device (``device``)."""
+    link = f"{target.proc}/{pid}/cwd"  # no Path: this is done for all processes of the machine
+    try:
+        if device is not None and os.stat(link).st_dev == device:  # noqa: PTH116 - follows the link also in namespaces
+            return True
+        return f"{os.readlink(link)}/".startswith(f"{target.directory}/")  # noqa: PTH115 - plain call
+    except OSError:
+        return False  # it has ended, or may not be seen
+
+
+def _is_disk(line: bytes, own: int) -> bool:
+    """Return whether this is the server of a virtual disk that the process ``own`` started."""
+    head, _, tail = line.rpartition(b")")
+    return head.endswith(_DISK) and tail.split()[1:2] == [b"%d" % own]

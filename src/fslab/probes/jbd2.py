@@ -7,8 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.probes._figures import grown
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work, grown
 from fslab.trial_record import Value
 from fslab.units import Unit
 

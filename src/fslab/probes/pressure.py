@@ -6,8 +6,7 @@ Reads ``/proc/pressure`` (Documentation/accounting/psi.rst), in microseconds sin
 import time
 from collections.abc import Mapping
 
-from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.trial_record import Value
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work, figures
 from fslab.units import Unit
 
 _RESOURCES = ("cpu", "io", "memory")
@@ -30,17 +29,17 @@ class Pressure(Probe):
                 lines = (target.proc / "pressure" / resource).read_text().splitlines()
             except OSError:
                 continue
-            for kind, _, figures in (line.partition(" ") for line in lines):
-                totals[f"{resource}_{kind}"] = int(figures.rpartition("total=")[2])
+            for kind, _, rest in (line.partition(" ") for line in lines):
+                totals[f"{resource}_{kind}"] = int(rest.rpartition("total=")[2])
         return totals
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Compute percentages of the time between the snapshots."""
         before, end = (taken[moment] for moment in self.moments)
         window_us = end["now_us"] - before["now_us"]
-        found = {}
+        found: dict[str, float] = {}
         for name in (f"{resource}_{kind}" for resource in _RESOURCES for kind in _KINDS):
             if name != "cpu_full" and name in before and name in end and window_us > 0:
                 waited = min(100.0, 100 * (end[name] - before[name]) / window_us)
-                found[f"pressure_{name}"] = Value(value=waited, unit=Unit.PERCENT)
-        return ProbeFinding(values=found)
+                found[f"pressure_{name}"] = waited
+        return ProbeFinding(values=figures(Unit.PERCENT, **found))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from math import sqrt
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.system import reference_work
+from fslab.system import cpu_speed
 from fslab.trial_record import Value
 from fslab.units import Unit
 
@@ -23,7 +23,7 @@ class ReferenceLoop(Probe):
 
     def snapshot(self, target: Target) -> Snapshot:  # noqa: ARG002
         """Return the reads per second."""
-        return {"rate": reference_work.rate()}
+        return {"rate": cpu_speed.reference_rate()}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Compute the geometric mean of both rates, by how many percent the lower rate is below the higher one, and the

@@ -8,10 +8,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work, figures
 from fslab.system import trees
 from fslab.system.files import opened
-from fslab.trial_record import Value
 from fslab.units import Unit
 
 _LIMIT_S = 0.5  # enough for 100,000 files whose inodes are cached
@@ -42,11 +41,8 @@ class SpaceOfFiles(Probe):
             return ProbeFinding(values={})
         ratio = used / size if size and used >= 0 else None
         return ProbeFinding(
-            values={
-                "space_used": Value(value=used, unit=Unit.BYTES),
-                "files_size": Value(value=size, unit=Unit.BYTES),
-                "space_per_byte": Value(value=ratio, unit=Unit.RATIO),
-            }
+            values=figures(Unit.BYTES, space_used=used, files_size=size)
+            | figures(Unit.RATIO, space_per_byte=ratio)
         )
 
 

@@ -5,8 +5,7 @@ Uses the result of wait4(2) for the tool; reads nothing else.
 
 from collections.abc import Mapping
 
-from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.trial_record import Value
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work, figures
 from fslab.units import Unit
 
 
@@ -27,10 +26,12 @@ class ToolCpu(Probe):
             return ProbeFinding(values={})
         return ProbeFinding(
             values={
-                "tool_cpu_user_s": Value(value=usage.user_s, unit=Unit.SECONDS),
-                "tool_cpu_system_s": Value(value=usage.system_s, unit=Unit.SECONDS),
-                "tool_max_rss": Value(value=usage.max_rss_bytes, unit=Unit.BYTES),
-                "tool_voluntary_switches": Value(value=usage.voluntary_switches, unit=Unit.COUNT),
-                "tool_involuntary_switches": Value(value=usage.involuntary_switches, unit=Unit.COUNT),
+                **figures(Unit.SECONDS, tool_cpu_user_s=usage.user_s, tool_cpu_system_s=usage.system_s),
+                **figures(Unit.BYTES, tool_max_rss=usage.max_rss_bytes),
+                **figures(
+                    Unit.COUNT,
+                    tool_voluntary_switches=usage.voluntary_switches,
+                    tool_involuntary_switches=usage.involuntary_switches,
+                ),
             }
         )

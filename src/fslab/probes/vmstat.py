@@ -6,8 +6,7 @@ Reads ``/proc/vmstat`` (proc_vmstat(5), mm/vmstat.c). Only reads.
 import os
 from collections.abc import Mapping
 
-from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.probes._figures import grown
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work, grown
 from fslab.trial_record import Value
 from fslab.units import Unit
 

@@ -4,15 +4,12 @@ Reads ``bdi/NAME/stats`` of debugfs (mm/backing-dev.c), through a detached mount
 which added ``wb_stats`` beside it, the file has only what the root memory cgroup dirtied.
 """
 
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.probes._btrfs import sysfs_directory
-from fslab.probes._figures import grown
-from fslab.system import detached_mounts
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work, btrfs_directory, grown
+from fslab.system import namespaces, sysfs
 from fslab.units import Unit
 
 _FIRST_NAMESPACE = "cgroup:[4026531835]"  # PROC_CGROUP_INIT_INO, include/linux/proc_ns.h
@@ -30,7 +27,7 @@ class WritebackCounters(Probe):
     def snapshot(self, target: Target) -> Snapshot:
         """Return KiB since the mount; nothing without root or debugfs, or if the kernel counts only others' pages."""
         try:
-            own = detached_mounts.debugfs() / "bdi" / _name(target)
+            own = namespaces.debugfs() / "bdi" / _name(target)
             if not (own / "wb_stats").exists() and _in_cgroup(target.proc):
                 return {}
             found = _LINE.findall((own / "stats").read_text())
@@ -73,7 +70,6 @@ def _in_cgroup(proc: Path) -> bool:
 
 def _name(target: Target) -> str:
     """Return the device's number; for btrfs a name such as ``btrfs-77``, which stands for all of its devices."""
-    if own := sysfs_directory(target):
+    if own := btrfs_directory(target):
         return (own / "bdi").readlink().name
-    device = target.directory.stat().st_dev
-    return f"{os.major(device)}:{os.minor(device)}"
+    return sysfs.major_minor(target.directory.stat().st_dev)

@@ -6,8 +6,7 @@ Reads ``/sys/fs/xfs/DEVICE/stats/stats`` (fs/xfs/xfs_stats.h; exact, per mount),
 
 from collections.abc import Mapping
 
-from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.probes._figures import grown
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work, grown
 from fslab.units import Unit
 
 _LOG_BLOCK_BYTES = 512

@@ -37,6 +37,26 @@ class UndoJournal(Protocol):
         """Record that the entry's object has been removed."""
 
 
+def undone_later(
+    journal: UndoJournal,
+    kind: str,
+    target: str | Path,
+    undo: ExitStack,
+    action: Callable[[], object],
+    devices: Sequence[str] = (),
+) -> str:
+    """Record in the journal what is about to be made, and have ``undo`` undo it by ``action``. If that fails, the entry
+    stays. Returns it."""
+    entry = journal.will_create(kind, str(target), devices)
+
+    def undone() -> None:
+        action()
+        journal.undone(entry)
+
+    undo.callback(undone)
+    return entry
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stripe:
     """Data alternates over ``data_disks`` disks, ``chunk_bytes`` on each. Parity and copies are not counted."""
@@ -210,11 +230,10 @@ class Workspace:
     def will_mount(self, target: Path, undo: ExitStack, devices: Sequence[Path] = ()) -> None:
         """Record a mount, from one of the devices, in the journal. ``undo`` unmounts it and removes its mount point."""
         nodes = [each.resolve() for each in devices]
-        entry = self.journal.will_create("mount", str(target), [*map(str, nodes)])
-        undo.callback(self._unmount, target, [node.name for node in nodes], entry)
 
-    def _unmount(self, target: Path, devices: Sequence[str], entry: str) -> None:
-        mounts.unmount(target, devices)
-        if target.exists():
-            target.rmdir()
-        self.journal.undone(entry)
+        def unmount() -> None:
+            mounts.unmount(target, [node.name for node in nodes])
+            if target.exists():
+                target.rmdir()
+
+        undone_later(self.journal, "mount", target, undo, unmount, [*map(str, nodes)])

@@ -181,7 +181,7 @@ def _state(device: Path) -> _DeviceState | None:
     """Return the state of a device. None if the kernel does not count writes or has no sequence number for the disk."""
     settle(device)  # the kernel does not count data as written while it is only in memory
     block = sysfs.block_directory(device)
-    disk = device_overlap.disk(block)
+    disk = sysfs.disk(block)
     sequence, own, whole = sysfs.text(disk / "diskseq"), _own(block), _written(disk)
     if sequence is None or own is None or whole is None or sysfs.text(disk / "queue/iostats") != "1":
         return None
@@ -191,7 +191,7 @@ def _state(device: Path) -> _DeviceState | None:
 def _own(block: Path) -> tuple[int, ...] | None:
     """Return what was written to the bytes of a device: through it, and for a partition, through those that overlap it
     and through the whole disk, but not through other partitions. None if unknown."""
-    disk = device_overlap.disk(block)
+    disk = sysfs.disk(block)
     if disk == block:
         return _written(block)
     parts = device_overlap.partitions(disk)

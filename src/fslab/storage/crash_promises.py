@@ -17,6 +17,11 @@ class Promise:
     source: str
 
 
+def kept(source: str) -> Promise:
+    """Return a promise that is given."""
+    return Promise(given=True, source=source)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Promises:
     """The promises of a file system with its options.
@@ -42,7 +47,7 @@ class Promises:
     caution: str | None = None
 
 
-_GIVEN = Promise(given=True, source="")
+_GIVEN = kept("")
 EVERY_PROMISE = Promises(
     consistent=_GIVEN, names=_GIVEN, attributes=_GIVEN, directories=_GIVEN, removal=_GIVEN, rename=_GIVEN,
     replace=_GIVEN, unexposed=_GIVEN,

@@ -5,7 +5,6 @@ that other loop devices can lie on too, a disk can have several paths, and SCSI 
 in addition to the block device.
 """
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,15 +38,15 @@ def same_extent(block: Path) -> Iterator[Path]:
         # A path of NVMe multipath that is hidden has no number, so no program opens it.
         if number(other) and (other / "partition").exists() == (block / "partition").exists():
             yield other
-    if (found := backing(disk(block))) is not None and found.block is not None:
+    if (found := backing(sysfs.disk(block))) is not None and found.block is not None:
         yield from same_extent((sysfs.SYS / "dev/block" / found.block).resolve())
 
 
 def below(block: Path) -> Iterator[Path]:
     """Yield the devices under a volume (LVM, md, dm) or a loop device, or under the one that a partition is on, down to
     the disks, and all devices that share their bytes."""
-    whole = disk(block)
-    parts = [link.resolve() for link in sorted((whole / "slaves").glob("*"))]
+    whole = sysfs.disk(block)
+    parts = sysfs.slaves(whole)
     if (found := backing(whole)) is not None and found.block is not None:
         parts.append((sysfs.SYS / "dev/block" / found.block).resolve())
     for part in parts:
@@ -61,21 +60,16 @@ def numbers(block: Path) -> set[str]:
     found = set()
     for each in (*same_bytes(block), *below(block)):
         found.add(number(each))
-        found.update(_generic(disk(each)))
-        if (lies_on := backing(disk(each))) is not None and lies_on.block is None:
+        found.update(_generic(sysfs.disk(each)))
+        if (lies_on := backing(sysfs.disk(each))) is not None and lies_on.block is None:
             device, inode = lies_on.file
-            found.add(f"f{os.major(device)}:{os.minor(device)}:{inode}")
+            found.add(f"f{sysfs.major_minor(device)}:{inode}")
     return found
 
 
 def partitions(block: Path) -> list[Path]:
     """Return the partitions of a disk."""
     return [entry.parent for entry in sorted(block.glob("*/partition"))]
-
-
-def disk(block: Path) -> Path:
-    """Return the disk that a partition is on, or the disk itself."""
-    return block.parent if (block / "partition").exists() else block
 
 
 def number(block: Path) -> str:
@@ -86,7 +80,7 @@ def number(block: Path) -> str:
 def _other_paths(block: Path) -> Iterator[Path]:
     """Yield the same disk, or the same partition, on other paths. A disk is identified by its worldwide name, a loop
     device by what it lies on."""
-    whole = disk(block)
+    whole = sysfs.disk(block)
     if (place := _place(whole)) is not None:
         others = [name for name in loop_devices.attached(sysfs.SYS) if name != whole.name]
         found = [other for name in others if _place(other := sysfs.SYS / "block" / name) == place]

@@ -7,10 +7,11 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from fslab.errors import FULL_DISK, NoSpaceError, UnsafeError, UsageError
-from fslab.storage import Growth, Workspace
+from fslab.storage import Growth, Workspace, undone_later
 from fslab.system import files, memory, path_owners
 from fslab.system.files import opened
 from fslab.system.signals import Teardown
@@ -112,20 +113,22 @@ def create(path: Path, size_bytes: int, workspace: Workspace, *, sparse: bool = 
     """
     if os.path.lexists(path):  # before the journal: an entry means that the file is fslab's
         raise UnsafeError("the file exists already; fslab does not overwrite it", where=str(path))
-    entry = workspace.journal.will_create("image", str(path))
-    try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError:  # another program has just created the file: fslab must not remove it
-        workspace.journal.undone(entry)
-        raise
     with Teardown() as undo:  # a file that cannot be filled goes at once: the next trial creates it again
-        undo.callback(_remove, path, workspace, entry)
+        remove = partial(path.unlink, missing_ok=True)
+        entry = undone_later(workspace.journal, "image", path, undo, remove)
         try:
-            if sparse:
-                os.ftruncate(descriptor, size_bytes)
-            else:
-                _fill(descriptor, size_bytes)
-            made = os.fstat(descriptor)
+            file = opened(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW)
+        except OSError:  # another program has just created the file: fslab must not remove it
+            undo.pop_all()
+            workspace.journal.undone(entry)
+            raise
+        try:
+            with file as descriptor:
+                if sparse:
+                    os.ftruncate(descriptor, size_bytes)
+                else:
+                    _fill(descriptor, size_bytes)
+                made = os.fstat(descriptor)
         except OSError as error:
             if error.errno in FULL_DISK or error.errno == errno.EFBIG:
                 raise NoSpaceError(
@@ -134,8 +137,6 @@ def create(path: Path, size_bytes: int, workspace: Workspace, *, sparse: bool = 
                     hint="choose a smaller 'size' or another 'path' for the medium, or raise the limit (ulimit -f)",
                 ) from error
             raise
-        finally:
-            os.close(descriptor)
         workspace.exit.push(undo.pop_all())
     return made.st_dev, made.st_ino
 
@@ -197,8 +198,3 @@ def _settle(descriptor: int) -> None:
     """Write a file to its disk, and drop it from the page cache."""
     os.fsync(descriptor)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def _remove(path: Path, workspace: Workspace, entry: str) -> None:
-    path.unlink(missing_ok=True)
-    workspace.journal.undone(entry)

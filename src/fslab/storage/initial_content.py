@@ -8,7 +8,6 @@ import os
 import random
 import re
 import shlex
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 from fslab.cell import StackSpec
 from fslab.errors import ToolFailedError, UnsupportedError
 from fslab.storage import Workspace
-from fslab.system import mounts
+from fslab.system import mounts, waiting
 from fslab.system.tools import Tool
 
 CHATTR = Tool(program="chattr", package="e2fsprogs", version_argv=("-V",))
@@ -164,12 +163,12 @@ def _delete(made: Sequence[Path], size: int) -> int:
 
 def _wait_freed(target: Path, used: int) -> None:
     """Wait until no more than ``used`` bytes are in use: XFS and btrfs free the blocks of deleted files later."""
-    deadline = time.monotonic() + FREED_DEADLINE_S
-    while True:
+
+    def freed() -> bool:
         mounts.flush(target)
-        if usage(target)[1] <= used or time.monotonic() > deadline:
-            return
-        time.sleep(0.02)
+        return usage(target)[1] <= used
+
+    waiting.until(freed, FREED_DEADLINE_S)
 
 
 def _allocate(path: Path, size: int) -> None:

@@ -72,7 +72,7 @@ def claim(path: str) -> tuple[int, ...]:
         for node in _nodes(device):
             found.append(_locked(node, fcntl.LOCK_EX, path))
             block = sysfs.block_directory(node)
-            if (whole := device_overlap.disk(block)) != block:
+            if (whole := sysfs.disk(block)) != block:
                 found.append(_locked(Path("/dev") / whole.name, fcntl.LOCK_SH, path))
     except BaseException:
         release(found)
@@ -137,7 +137,7 @@ def check_blank(path: str, wipe: Iterable[str], tell: blank_check.Tell, node: Pa
     reason = None
     if partitions := [part.name for part in device_overlap.partitions(block)]:
         reason = f"has partitions: {', '.join(partitions)}"
-    elif image := sysfs.text(device_overlap.disk(block) / "loop/backing_file"):
+    elif image := sysfs.text(sysfs.disk(block) / "loop/backing_file"):
         reason = f"is a loop device that fslab did not create, on {image}"
     elif signatures := _signatures(device):
         reason = f"contains data: {', '.join(signatures)}"
@@ -238,7 +238,7 @@ def _source_number(source: str) -> str | None:
         found = os.stat(source)  # noqa: PTH116 - follows links on purpose: a link to a device is that device
     except (OSError, ValueError):
         return None
-    return f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}" if stat.S_ISBLK(found.st_mode) else None
+    return sysfs.major_minor(found.st_rdev) if stat.S_ISBLK(found.st_mode) else None
 
 
 def _swaps(table: Path = Path("/proc/swaps")) -> list[str]:

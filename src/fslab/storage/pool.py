@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from fslab.errors import MountError, ToolMissingError, UnsafeError
-from fslab.storage import Workspace
+from fslab.storage import Workspace, undone_later
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import Argv, LayoutPlan
@@ -80,8 +81,7 @@ def provide(
         raise UnsafeError(
             f"a pool or device of the name {first.name} exists", where=str(first), hint="run: fslab clean"
         )
-    undo.callback(workspace.journal.undone, workspace.journal.will_create(KIND, nodes[0]))
-    undo.callback(clean, nodes[0])
+    undone_later(workspace.journal, KIND, nodes[0], undo, partial(clean, nodes[0]))
     for argv in commands(driver, devices, plan)[0]:
         workspace.run("attach", argv)
     return Pool(driver=driver, nodes=nodes, workspace=workspace)

@@ -22,7 +22,7 @@ from threading import Lock
 from urllib.parse import quote
 
 from fslab.errors import UnsafeError
-from fslab.system import files, path_owners, sqlite_journal, untrusted_files
+from fslab.system import files, path_owners, untrusted_files
 from fslab.system.temporary import TemporaryDirectory
 
 log = logging.getLogger("fslab.store")
@@ -71,7 +71,7 @@ def check_journal(path: Path) -> None:
     """Raise UnsafeError if the journal beside a store names another file, which SQLite would delete."""
     real = Path(os.path.realpath(path))
     journal = real.with_name(f"{real.name}-journal")
-    if sqlite_journal.names_another_file(journal):
+    if untrusted_files.journal_names_another_file(journal):
         what = "not opened: the journal beside the store names another file, and SQLite would delete that"
         hint = "fslab makes no such journal: remove it, and do not trust the store"
         raise UnsafeError(what, where=str(journal), hint=hint)

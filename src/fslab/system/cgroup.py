@@ -3,16 +3,19 @@
 Creates groups only in a part of the hierarchy that no service manager controls: below a group that systemd delegated
 (``Delegate=yes``; systemd.resource-control(5)), or below the root of a hierarchy without a service manager. A group
 changes nothing for what runs in it, unless a controller is asked for. Version 1 has a hierarchy for each controller.
+To limit memory, that of processes and the page cache that they fill, systemd makes the group where it manages them.
+Sources: Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.
 """
 
 import logging
 import os
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fslab.system import mounts, process_ending, sysfs
+from fslab.errors import UnsupportedError
+from fslab.system import mounts, processes, signals, sysfs, tools, waiting
 
 log = logging.getLogger("fslab.cgroup")
 DELEGATED = ("user.delegate", "trusted.delegate")  # attributes that systemd sets on a delegated group
@@ -21,6 +24,9 @@ STATE, THAWED = "freezer.state", "THAWED"
 SWITCH = "cgroup.subtree_control"
 Told = Callable[[Path], object]  # gets the directory of a group before it is made
 _ALL = Path("/sys/fs/cgroup")
+_MEMORY = "memory"
+_SYSTEMD, _SYSTEMD_RUN = Path("/run/systemd/system"), "systemd-run"  # sd_booted(3)
+_ENTER_GROUP = 'echo $$ >"$0" && exec "$@"'  # a shell moves itself into the group, and becomes the command
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,26 +48,24 @@ class ControlGroup:
     def end(self) -> None:
         """Kill what is left in the group, also if it is frozen, and remove it. What cannot be killed keeps the group,
         which harms nothing."""
-        until = time.monotonic() + END_S
         try:
             if left := self.processes():
                 log.info("killed in %s: %s", self.path, left)
                 self._kill(left)
             if (state := self.path / STATE).exists():  # what version 1 has frozen does not end before
                 state.write_text(THAWED)
-            while self.processes() and time.monotonic() < until:
-                time.sleep(0.02)
+            waiting.until(lambda: not self.processes(), END_S)
             self.path.rmdir()
             if self.enabled and not any(self.path.parent.glob("*/")):
                 (self.path.parent / SWITCH).write_text(f"-{self.enabled}")
         except OSError as error:
             log.info("%s stays: %s", self.path, error)
 
-    def _kill(self, processes: Iterable[int]) -> None:
+    def _kill(self, pids: Iterable[int]) -> None:
         if (switch := self.path / "cgroup.kill").exists():
             switch.write_text("1")
             return
-        for _ in process_ending.killed(processes, self.processes):
+        for _ in processes.killed(pids, self.processes):
             pass
 
 
@@ -139,3 +143,47 @@ def _is_delegated(group: Path) -> bool:
         except OSError:
             continue
     return False
+
+
+def may_limit_memory() -> bool:
+    """Return whether this process may limit the memory of a command. Changes nothing."""
+    return _by_systemd() or may_control(_MEMORY)
+
+
+@contextmanager
+def memory_limited(
+    name: str, limit_bytes: int, will_make: Told = lambda _: None
+) -> Iterator[tuple[str, ...]]:
+    """Yield the words before a command that limit its memory. It gets no swap. UnsupportedError if that is not
+    possible.
+
+    ``name``: of its control group, which is removed afterwards with all processes in it.
+    """
+    if _by_systemd():
+        limits = (f"--property=MemoryMax={limit_bytes}", "--property=MemorySwapMax=0")
+        yield (_SYSTEMD_RUN, "--scope", "--quiet", "--collect", *limits, "--")
+        return
+    with signals.Teardown() as undo:
+        with signals.shielded():
+            group = create_v1(name, _MEMORY, will_make=will_make) or create(
+                name, _MEMORY, will_make=will_make
+            )
+            if group is None:
+                raise UnsupportedError(
+                    "the memory of a command cannot be limited: no control group may be made"
+                )
+            undo.callback(group.end)
+        _limit_memory(group.path, limit_bytes)
+        yield ("sh", "-c", _ENTER_GROUP, str(group.path / "cgroup.procs"))
+
+
+def _limit_memory(group: Path, limit_bytes: int) -> None:
+    old = group / "memory.limit_in_bytes"
+    (old if old.exists() else group / "memory.max").write_text(str(limit_bytes))
+    for name, swap in (("memory.memsw.limit_in_bytes", limit_bytes), ("memory.swap.max", 0)):
+        if (group / name).exists():  # of version 1, which counts both together, and of version 2
+            (group / name).write_text(str(swap))
+
+
+def _by_systemd() -> bool:
+    return os.geteuid() == 0 and _SYSTEMD.is_dir() and tools.find(_SYSTEMD_RUN) is not None

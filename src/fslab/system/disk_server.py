@@ -1,24 +1,32 @@
 """Start, ask, end and clean up ``fslab-disk``, which serves a virtual disk (engine/disk/PROTOCOL.md).
 
-A server ends with the process that started it, which holds the other end of a pipe.
+A server ends with the process that started it, which holds the other end of a pipe. Its log is read as a table: one row
+for each request and each mark.
 """
+
+from __future__ import annotations
 
 import contextlib
 import json
 import os
 import select
 import socket
+import struct
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fslab import untrusted_text
-from fslab.errors import FslabError, ToolFailedError, UnsupportedError
-from fslab.system import proc, process_marks, rights, sysfs, tools
+from fslab.errors import FslabError, ToolFailedError, ToolOutputError, UnsupportedError
+from fslab.system import proc, process_marks, processes, rights, tools
+from fslab.system.files import opened
 from fslab.system.tools import Tool
+
+if TYPE_CHECKING:
+    import polars as pl
 
 TOOL = Tool(program="fslab-disk", package=None)
 FILE = "disk"
@@ -30,6 +38,15 @@ END_LIMIT_S = 10.0
 LOOK_EVERY_S = 0.2
 ANSWER_BYTES = 1 << 20
 FUSE = Path("/dev/fuse")
+MAGIC = b"FSLABDSK"
+LOG_HEADER_BYTES = 64
+_CACHE_AT, _DURABLE = 32, 1  # in the header: the disk has no volatile cache
+OPERATIONS = ("read", "write", "flush", "discard", "mark")
+FAILED, FAULT, IGNORED = 1, 2, 4
+_FIELDS: list[Any] = [
+    ("id", "<u8"), ("arrived_ns", "<u8"), ("done_ns", "<u8"), ("offset", "<u8"), ("data", "<u8"), ("length", "<u4"),
+    ("epoch", "<u4"), ("phase", "<u2"), ("op", "u1"), ("flags", "u1"), ("pad", "V12"),
+]  # fmt: skip
 
 
 class Unflushed(StrEnum):
@@ -81,9 +98,11 @@ def ask(directory: Path, do: str, *, pid: int | None = None, **arguments: Any) -
     """
     control = control_of(directory)
     # The path of a socket has at most 107 bytes; the path of a directory's descriptor is short.
-    parent = os.open(control.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with socket.socket(socket.AF_UNIX) as connection:
+        with (
+            opened(control.parent, os.O_DIRECTORY) as parent,
+            socket.socket(socket.AF_UNIX) as connection,
+        ):
             connection.connect(f"/proc/self/fd/{parent}/{control.name}")
             connection.sendall(json.dumps({"do": do, **arguments}).encode() + b"\n")
             line = _line(connection.fileno(), ASK_LIMIT_S, pid)
@@ -91,9 +110,7 @@ def ask(directory: Path, do: str, *, pid: int | None = None, **arguments: Any) -
         raise ToolFailedError(
             f"the virtual disk's server does not answer: {error}", where=str(directory), hint="fslab clean"
         ) from error
-    finally:
-        os.close(parent)
-    if pid is not None and not _lives(pid):
+    if pid is not None and not processes.lives(pid):
         clean(directory)
     if not line.endswith(b"\n"):
         raise ToolFailedError("the virtual disk's server has ended", where=str(directory), hint="fslab clean")
@@ -146,7 +163,7 @@ class Server:
     @property
     def runs(self) -> bool:
         """Whether the server still runs."""
-        return self.child.exit_code() is None and _lives(self.child.pid)
+        return self.child.exit_code() is None and processes.lives(self.child.pid)
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
         """Return the answer to one request."""
@@ -220,13 +237,64 @@ def _line(descriptor: int, limit_s: float, pid: int | None) -> bytes:
             if not part:
                 break
             line += part
-        elif time.monotonic() > deadline or (pid is not None and not _lives(pid)):
+        elif time.monotonic() > deadline or (pid is not None and not processes.lives(pid)):
             break
     return line
 
 
-def _lives(pid: int) -> bool:
-    """Return whether a process has not been killed. A killed process with a thread that waits in the kernel remains as
-    a zombie, with all its descriptors open."""
-    found = sysfs.text(Path(f"/proc/{pid}/stat"))
-    return found is not None and found.rpartition(")")[2].split()[0] not in {"Z", "X"}
+def read_log(log: Path) -> pl.DataFrame:
+    """Return the rows in the order in which requests were done: ``row``, ``id``, ``op``, ``offset``, ``length``,
+    ``arrived_ns``, ``done_ns``, ``epoch``, ``phase`` and ``mark`` (names, or null), ``failed``, ``fault``, ``ignored``.
+
+    Ask the server to ``sync`` first. ToolOutputError if the file is not such a log, or is damaged.
+    """
+    import numpy as np  # noqa: PLC0415 - 0.3 s
+    import polars as pl  # noqa: PLC0415
+
+    _header_of_log(log)
+    names = _names_of_log(Path(f"{log}.json"))
+    rows = np.fromfile(log, dtype=_FIELDS, offset=LOG_HEADER_BYTES)
+    if rows.size and rows["op"].max() >= len(OPERATIONS):
+        raise ToolOutputError("a row of this log is damaged", where=str(log))
+    frame = pl.DataFrame({name: rows[name] for name, _ in _FIELDS if name != "pad"})
+    is_mark = pl.col("op") == OPERATIONS.index("mark")
+    marks = pl.when(is_mark).then(pl.col("offset")).otherwise(None)
+    return frame.with_row_index("row").select(
+        "row", "id", "arrived_ns", "done_ns", "length", "epoch",
+        pl.when(is_mark).then(None).otherwise(pl.col("offset")).alias("offset"),
+        pl.col("op").replace_strict(dict(enumerate(OPERATIONS))),
+        pl.col("phase").replace_strict(dict(enumerate(names["phases"])), default=None, return_dtype=pl.String),
+        marks.replace_strict(dict(enumerate(names["marks"])), default=None, return_dtype=pl.String).alias("mark"),
+        *(
+            (pl.col("flags") & flag != 0).alias(name)
+            for name, flag in (("failed", FAILED), ("fault", FAULT), ("ignored", IGNORED))
+        ),
+    )  # fmt: skip
+
+
+def has_volatile_cache(log: Path) -> bool:
+    """Return whether the disk could lose what it had acknowledged. ToolOutputError if the file is not such a log."""
+    (flags,) = struct.unpack_from("<I", _header_of_log(log), _CACHE_AT)
+    return not flags & _DURABLE
+
+
+def _header_of_log(log: Path) -> bytes:
+    with log.open("rb") as file:
+        header = file.read(LOG_HEADER_BYTES)
+    if header[: len(MAGIC)] != MAGIC or len(header) < LOG_HEADER_BYTES:
+        raise ToolOutputError("this is not a log of fslab-disk", where=str(log))
+    return header
+
+
+def _names_of_log(path: Path) -> dict[str, list[str]]:
+    """Return the names of phases and of marks."""
+    try:
+        about = untrusted_text.json_of(path.read_bytes())
+        names = {key: about[key] for key in ("phases", "marks")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ToolOutputError(f"the names in this log cannot be read: {error}", where=str(path)) from error
+    if not all(
+        isinstance(each, list) and all(isinstance(name, str) for name in each) for each in names.values()
+    ):
+        raise ToolOutputError("the names in this log are not lists of strings", where=str(path))
+    return names

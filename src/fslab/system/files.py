@@ -5,13 +5,12 @@ import fcntl
 import os
 import re
 import stat
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from fslab.errors import UnsafeError
-from fslab.system import path_owners, signals
+from fslab.system import path_owners, signals, waiting
 
 PIECE_BYTES = 1 << 20
 _POLL_S = 0.01
@@ -47,16 +46,15 @@ def memory_file(name: str) -> AbstractContextManager[int]:
 
 def locked(descriptor: int, kind: int = fcntl.LOCK_EX, *, wait_s: float = 0.0) -> bool:
     """Lock an open file by flock(2). Return False if another program keeps it locked for longer than ``wait_s``."""
-    until = time.monotonic() + wait_s
-    while True:
+
+    def taken() -> bool:
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() >= until:
-                return False
-            time.sleep(_POLL_S)
-        else:
-            return True
+            return False
+        return True
+
+    return waiting.until(taken, wait_s, _POLL_S)
 
 
 @contextmanager

@@ -5,26 +5,20 @@ group may be made by SIGSTOP and SIGCONT. Must not decide who runs when: ``campa
 Source: Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/freezer-subsystem.rst.
 """
 
-# ``cgroup`` needs ``proc``, and ``proc`` needs this module: annotations must not be looked up when it is imported.
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 from fslab.errors import ToolTimeoutError
-from fslab.system import cgroup, process_ending, sysfs
+from fslab.system import cgroup, processes, waiting
 from fslab.system.files import opened
 
 _PAUSE_S = 0.0002
-_ENDED = frozenset("ZX")
-_STOPPED = frozenset("Tt") | _ENDED
+_STOPPED = frozenset("Tt") | processes.ENDED
 PREFIX = "fslab-"  # of the names of groups
 
 
@@ -64,17 +58,20 @@ class GroupFreezer(Freezer):
 
     def adopt(self, leader: int) -> None:
         members = self.group.path / "cgroup.procs"
-        # A process can fork before it is moved: repeat until the session has nobody outside.
-        deadline = time.monotonic() + self.limit_s
-        while outside := [pid for pid in session(leader) if pid not in self.group.processes()]:
-            if time.monotonic() > deadline:
-                raise ToolTimeoutError(
-                    f"processes of the program escaped for {self.limit_s:.0f} s, each by starting another one",
-                    hint="measure without slices: slices: off",
-                )
+
+        def all_in() -> bool:
+            outside = [pid for pid in processes.session(leader) if pid not in self.group.processes()]
             for pid in outside:
                 with contextlib.suppress(ProcessLookupError):
                     members.write_text(str(pid))
+            return not outside
+
+        # A process can fork before it is moved: repeat until the session has nobody outside.
+        if not waiting.until(all_in, self.limit_s, 0):
+            raise ToolTimeoutError(
+                f"processes of the program escaped for {self.limit_s:.0f} s, each by starting another one",
+                hint="measure without slices: slices: off",
+            )
 
     def freeze(self) -> None:
         self._write(self.words[0])
@@ -109,7 +106,7 @@ class SignalFreezer(Freezer):
         sent: set[int] = set()
         # A process that has not stopped yet can still fork.
         while new := [pid for pid in self._members() if pid not in sent]:
-            with process_ending.sent(new, signal.SIGSTOP, self._members) as found:
+            with processes.sent(new, signal.SIGSTOP, self._members) as found:
                 self.stopped += map(os.dup, found.values())
                 for pid in found:
                     _wait_until(partial(_is_stopped, pid), self.limit_s)
@@ -123,7 +120,7 @@ class SignalFreezer(Freezer):
             os.close(pidfd)
 
     def _members(self) -> list[int]:
-        return [] if self.leader is None else [self.leader, *descendants(self.leader)]
+        return [] if self.leader is None else [self.leader, *processes.descendants(self.leader)]
 
 
 def create(name: str, will_make: cgroup.Told = lambda _: None) -> Freezer:
@@ -166,42 +163,14 @@ def let_end(pid: int) -> None:
             (own / cgroup.STATE).write_text(cgroup.THAWED)
 
 
-def session(leader: int) -> list[int]:
-    """Return the processes of the session that ``leader`` leads, without those that have ended."""
-    return [pid for pid, fields in _stats() if int(fields[3]) == leader and fields[0] not in _ENDED]
-
-
-def descendants(*pids: int) -> Iterator[int]:
-    """Yield the children of these processes, their children and so on, each once (``/proc/PID/task/TID/children``,
-    proc(5))."""
-    left, seen = [*pids], set[int]()
-    while left:
-        for task in sysfs.entries(Path(f"/proc/{left.pop()}/task")):
-            for child in map(int, (sysfs.text(task / "children") or "").split()):
-                if child not in seen:
-                    seen.add(child)
-                    left.append(child)
-                    yield child
-
-
-def _stats() -> Iterator[tuple[int, list[str]]]:
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and (text := sysfs.text(entry / "stat")) is not None:
-            yield int(entry.name), text.rpartition(")")[2].split()
-
-
 def _is_stopped(pid: int) -> bool:
     """Return whether all threads of a process have stopped, or it has ended."""
-    states = [sysfs.text(task / "stat") for task in sysfs.entries(Path(f"/proc/{pid}/task"))]
-    return all(text is None or text.rpartition(")")[2].split()[0] in _STOPPED for text in states)
+    return _STOPPED.issuperset(processes.states(pid))
 
 
 def _wait_until(condition: Callable[[], bool], limit_s: float) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise ToolTimeoutError(
-                f"the program did not stop within {limit_s:.0f} s: it waits for its device",
-                hint="measure without slices: slices: off",
-            )
-        time.sleep(_PAUSE_S)
+    if not waiting.until(condition, limit_s, _PAUSE_S):
+        raise ToolTimeoutError(
+            f"the program did not stop within {limit_s:.0f} s: it waits for its device",
+            hint="measure without slices: slices: off",
+        )

@@ -52,12 +52,12 @@ def allows_direct_io(image: Path) -> bool:
     """Return whether the file system under ``image`` supports O_DIRECT (tmpfs since Linux 6.6). Otherwise losetup
     with direct I/O fails."""
     try:
-        os.close(os.open(image, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC))
+        with opened(image, os.O_DIRECT):
+            return True
     except OSError as error:
         if error.errno == errno.EINVAL:
             return False
         raise
-    return True
 
 
 def attached_to(image: Path, sys: Path = sysfs.SYS) -> list[Path]:
@@ -92,7 +92,7 @@ def backing(descriptor: int) -> Backing:
     """Return what an open loop device lies on. OSError (ENXIO) if it is not attached."""
     status = fcntl.ioctl(descriptor, LOOP_GET_STATUS64, bytes(LOOP_INFO64_BYTES))
     device, inode, number, offset, limit = struct.unpack_from("=QQQQQ", status)
-    block = f"{os.major(number)}:{os.minor(number)}" if number else None
+    block = sysfs.major_minor(number) if number else None
     return Backing(file=(device, inode), block=block, whole=not offset and not limit)
 
 
@@ -101,7 +101,7 @@ def backing_of(device: Path) -> Backing | None:
     of another device: then what it lies on is unknown."""
     with opened(device) as descriptor:
         number = os.fstat(descriptor).st_rdev
-        if sysfs.text(sysfs.SYS / "block" / device.name / "dev") != f"{os.major(number)}:{os.minor(number)}":
+        if sysfs.text(sysfs.SYS / "block" / device.name / "dev") != sysfs.major_minor(number):
             raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), str(device))
         try:
             return backing(descriptor)

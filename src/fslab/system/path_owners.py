@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Self
 
 from fslab.errors import UnsafeError
-from fslab.system import mount_views, path_walk
+from fslab.system import mountinfo, path_walk
 
 _ACL, _DEFAULT_ACL = "system.posix_acl_access", "system.posix_acl_default"
 # A version, then tag, permissions and id of each entry (include/uapi/linux/posix_acl_xattr.h).
@@ -129,7 +129,7 @@ def is_closed(directory: Path, *, sticky: bool = True) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Judge:
-    """Whom to trust: users ``safe`` and ``groups``. ``mounts``: as from ``mount_views``. ``through``: the mounts whose
+    """Whom to trust: users ``safe`` and ``groups``. ``mounts``: the text of mountinfo. ``through``: the mounts whose
     layers and images are looked at: what is mounted over its own layer hides it."""
 
     safe: set[int]
@@ -140,7 +140,7 @@ class _Judge:
     @classmethod
     def of(cls, owners: set[int] | None, groups: Groups) -> Self:
         safe = trusted() if owners is None else owners
-        return cls(safe=safe, groups=groups, mounts=mount_views.mounts())
+        return cls(safe=safe, groups=groups, mounts=mountinfo.OWN.read_bytes())
 
     def stranger_of(self, place: Path, *, sticky: bool) -> str | None:
         """``place``: without links, because it is looked up in the layers of its mount."""
@@ -214,7 +214,7 @@ class _Judge:
         has the owner of its uppermost layer, and entries of all layers; layers that are not seen here are those of a
         container. OSError if it is not known.
         """
-        view = mount_views.of(descriptor, self.mounts)
+        view = mountinfo.view_of(descriptor, self.mounts)
         if view is None or view.mount.number in self.through:
             return None
         if (server := view.fuse_user) is not None and server not in self.safe:
@@ -224,7 +224,7 @@ class _Judge:
         below = replace(self, through=self.through | {view.mount.number})
         for image in view.images:
             why = below.stranger_on_the_way(image, sticky=True)
-            if why := "who can is unknown" if mount_views.is_gone(image) else why:
+            if why := "who can is unknown" if mountinfo.is_gone(image) else why:
                 return f"{place} is on an image that others can change: {why}"
         for layer in view.layers_of(place):
             if why := below.stranger_on_the_way(layer, sticky=sticky):

@@ -25,7 +25,7 @@ from fslab.errors import (
     ToolOutputError,
     ToolTimeoutError,
 )
-from fslab.system import keyring, oom, path_owners, priority, process_ending, search_path, signals
+from fslab.system import path_owners, priority, processes, rights, search_path, signals
 from fslab.system.files import memory_file
 from fslab.system.tool_messages import one_line, reports_full_disk
 
@@ -125,7 +125,7 @@ def run(
     be started; ToolOutputError if the command prints more than ``OUTPUT_LIMIT_BYTES`` on one stream, which also ends
     it. ``watch`` is called with it every ``LOOK_EVERY_S`` while it runs; an exception from it ends the command.
     ``accounted``: measure the memory and the duration of the command alone. ``inherit``: descriptors that it inherits.
-    ``within``: words before the command, of a program that sets its surroundings and becomes it (``memory_limit``).
+    ``within``: words before the command, of a program that sets its surroundings and becomes it (``cgroup``).
     ``urgent``: let it run before other programs.
     """
     with running(
@@ -230,10 +230,10 @@ def running(
             words, how["pass_fds"] = (own, str(report), *argv), (*inherit, report)
         began_s = time.monotonic()
         # A signal between the start and the callback would leave a process that is never ended.
-        with signals.shielded(), oom.expendable():
+        with signals.shielded(), priority.expendable():
             child = _popen((*within, *words), failure, **how)
             undo.callback(_end, child)
-        poller = undo.enter_context(process_ending.awaited(child.pid))
+        poller = undo.enter_context(processes.awaited(child.pid))
         yield Running(
             argv=tuple(argv), process=child, captured=(out, err), report=report, failure=failure, poller=poller,
             began_s=began_s,
@@ -243,7 +243,7 @@ def running(
 def _end(child: subprocess.Popen[bytes]) -> None:
     """End the process group of a child, unless it was reaped."""
     if child.returncode is None:
-        process_ending.end_group(child.pid, GROUP_DEADLINE_S, signal.SIGTERM, signal.SIGKILL)
+        processes.end_group(child.pid, GROUP_DEADLINE_S, signal.SIGTERM, signal.SIGKILL)
         if child.poll() is None:
             child.returncode = -signal.SIGKILL
 
@@ -263,7 +263,7 @@ class Child:
     def exit_code(self) -> int | None:
         """Return the exit code, negative for a signal; None while the process runs. Only ``end`` reaps it."""
         known = self.process.returncode
-        return process_ending.exit_code(self.pid) if known is None else known
+        return processes.exit_code(self.pid) if known is None else known
 
     def wait(self, timeout_s: float) -> int | None:
         """Return the exit code; None if the process still runs after ``timeout_s``.
@@ -271,7 +271,7 @@ class Child:
         This does not use subprocess's wait with a timeout, which polls 20 times a second.
         """
         if self.exit_code() is None:
-            with process_ending.awaited(self.pid) as poller:
+            with processes.awaited(self.pid) as poller:
                 poller.poll(max(0.0, timeout_s) * 1000)
         return self.exit_code()
 
@@ -294,7 +294,7 @@ class Child:
             log.warning("process %d (%s) cannot be killed", self.pid, shell_line(self.argv))
             return
         self.process.poll()
-        process_ending.wait_for_group(self.pid, GROUP_DEADLINE_S)
+        processes.wait_for_group(self.pid, GROUP_DEADLINE_S)
 
 
 def start(
@@ -317,7 +317,7 @@ def start(
     log.info("+ %s", shell_line(argv))
     child = None
     try:
-        with signals.shielded(), contextlib.nullcontext() if kept else oom.expendable():
+        with signals.shielded(), contextlib.nullcontext() if kept else priority.expendable():
             process = _popen(
                 argv, ToolFailedError, stdin=subprocess.DEVNULL if stdin is None else stdin,
                 stdout=output, stderr=output if errors is None else errors, cwd=cwd, env=env, pass_fds=tuple(inherit),
@@ -404,7 +404,7 @@ def _popen(
     that another user can change."""
     if why := search_path.changeable(argv):
         raise ToolMissingError(f"not run: {why}", where=shell_line(argv), hint="fslab doctor")
-    keyring.leave()
+    rights.leave_keyring()
     try:
         return subprocess.Popen(argv, env=environment(env), start_new_session=True, close_fds=True, **how)
     except OSError as error:

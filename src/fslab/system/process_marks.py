@@ -2,11 +2,10 @@
 those that commands of a workload started, of the stage of the trial."""
 
 import os
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from fslab.system import freezer, process_ending, sysfs
+from fslab.system import freezer, processes, sysfs, waiting
 
 MARK = "FSLAB_MARK"
 STAGE = "FSLAB_STAGE"
@@ -31,9 +30,7 @@ def named(pids: Iterable[int]) -> str:
 
 def end_marked(mark: str, *, name: str = MARK) -> None:
     """``kill_marked``, until there are none, at most ``END_DEADLINE_S``."""
-    deadline = time.monotonic() + END_DEADLINE_S
-    while kill_marked(mark, name=name) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    waiting.until(lambda: not kill_marked(mark, name=name), END_DEADLINE_S, 0.05)
 
 
 def kill_marked(mark: str, *, name: str = MARK) -> bool:
@@ -43,9 +40,9 @@ def kill_marked(mark: str, *, name: str = MARK) -> bool:
 
     def whole() -> set[int]:
         marked = [pid for pid in found if _is_marked(pid, mark, name=name)]
-        return {*marked, *freezer.descendants(*marked)}
+        return {*marked, *processes.descendants(*marked)}
 
-    for pid in process_ending.killed(whole(), whole):
+    for pid in processes.killed(whole(), whole):
         freezer.let_end(pid)
     return bool(found)
 

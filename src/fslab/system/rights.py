@@ -1,12 +1,20 @@
-"""What this process may do: capabilities(7), and whether it is root only in a user namespace. Only reads."""
+"""What this process may do: capabilities(7), whether it is root only in a user namespace, and root's session keyring
+(session-keyring(7)), which no process that fslab starts gets.
 
+Whoever has the keyring possesses its keys, such as passphrases of disks and Kerberos tickets, also as another user.
+"""
+
+import errno
 import os
+import threading
 from pathlib import Path
 
-from fslab.system import sysfs
+from fslab.system import syscalls, sysfs
 
 SYS_ADMIN, SYS_RESOURCE = 21, 24  # capabilities(7)
 _INITIAL = 0xEFFFFFFD  # the user namespace of the boot: include/linux/proc_ns.h, PROC_USER_INIT_INO
+_thread = threading.local()
+_NO_KEYS = {errno.ENOSYS, errno.EPERM, errno.EACCES}  # in the kernel, or for this container
 
 
 def has(capability: int, pid: int | None = None) -> bool | None:
@@ -30,3 +38,16 @@ def missing_for_mounts() -> str | None:
     if in_user_namespace():
         return "root outside of user namespaces"
     return "root with CAP_SYS_ADMIN" if has(SYS_ADMIN) is False else None
+
+
+def leave_keyring() -> None:
+    """Have an empty session keyring in this thread, if it is root's. Whoever is not root starts commands only as the
+    same user."""
+    if os.geteuid() != 0 or getattr(_thread, "left", False):
+        return
+    try:
+        syscalls.join_new_session_keyring()
+    except OSError as error:
+        if error.errno not in _NO_KEYS:
+            raise
+    _thread.left = True

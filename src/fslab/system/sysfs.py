@@ -57,15 +57,29 @@ def selected(path: Path) -> str | None:
     return content.partition("[")[2].partition("]")[0] or content or None
 
 
+def major_minor(number: int) -> str:
+    """Return ``major:minor`` of a device number, as in ``st_rdev``."""
+    return f"{os.major(number)}:{os.minor(number)}"
+
+
 def device_number(device: Path) -> str:
     """Return ``major:minor`` of a block device node. OSError if it does not exist."""
-    number = os.stat(device).st_rdev  # noqa: PTH116 - a plain stat, follows links as open(2) would
-    return f"{os.major(number)}:{os.minor(number)}"
+    return major_minor(os.stat(device).st_rdev)  # noqa: PTH116 - a plain stat, follows links as open(2) would
 
 
 def block_directory(device: Path) -> Path:
     """Return the /sys/class/block directory of a block device, found by its number, whatever its name is."""
     return (SYS / "dev/block" / device_number(device)).resolve()
+
+
+def disk(block: Path) -> Path:
+    """Return the disk that a partition is on, or the disk itself."""
+    return block.parent if (block / "partition").exists() else block
+
+
+def slaves(block: Path) -> list[Path]:
+    """Return the devices that a volume or an array lies on."""
+    return [slave.resolve() for slave in sorted(entries(block / "slaves"))]
 
 
 def queue_directory(block: Path) -> Path:

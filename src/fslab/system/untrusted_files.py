@@ -8,10 +8,14 @@ new files, and reads only regular files, up to a limit.
 import errno
 import os
 import stat
+import struct
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from fslab.system.files import closed_after, named, opened
+
+_JOURNAL_END = struct.Struct(">II8s")  # of one that names another file: length of the name, checksum, magic
+_MAGIC = bytes.fromhex("d9d505f920a163d7")  # sqlite.org/fileformat2.html, "The Rollback Journal"
 
 
 def write_new(path: Path, content: bytes) -> None:
@@ -76,3 +80,20 @@ def _open_regular(path: Path | str, beneath: int | None) -> int:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "is not a regular file", str(path))
     return descriptor
+
+
+def journal_names_another_file(journal: Path) -> bool:
+    """Return whether a rollback journal names a super-journal (sqlite.org/atomiccommit.html, "Multi-file Commit").
+
+    SQLite deletes that file when it has rolled back.
+    """
+    if not journal.is_file():
+        return False
+    with journal.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _JOURNAL_END.size))
+        end = file.read()
+    if len(end) < _JOURNAL_END.size:
+        return False
+    length, _, magic = _JOURNAL_END.unpack(end)
+    return bool(magic == _MAGIC and length > 0)

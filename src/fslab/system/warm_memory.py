@@ -1,4 +1,5 @@
-"""Memory that is held between runs, and given back to the kernel just before one.
+"""Memory that is held between runs, and given back to the kernel just before one; and proactive reclaim by DAMON, with
+which the page cache loses what a trial read or wrote a minute ago, although memory is free.
 
 In many virtual machines free memory goes back to the host (virtio_balloon, free page reporting). The first write to
 such a page then makes the host allocate it again: measured 330 MB/s instead of 1,800. Whether the page cache of a run
@@ -6,7 +7,8 @@ gets such pages depends on what ran before, so that buffered writes scatter by a
 is still in use by the guest, and a CPU takes first what was freed last on it. Pages are reported in blocks of 2 MiB,
 from which large folios come too: so huge pages are held where the machine has them. Measured, CPU time in the kernel of
 dd of 512 MiB on ext4: 0.82 s without held memory, 0.4 to 1.0 s with small pages, 0.16 to 0.26 s with huge ones. tmpfs
-takes small blocks first, so that small pages are held for what it stores (docs/measuring.md).
+takes small blocks first, so that small pages are held for what it stores (docs/measuring.md). Sources for DAMON:
+Documentation/admin-guide/mm/damon/usage.rst (schemes in sysfs) and reclaim.rst (the module damon_reclaim).
 """
 
 import contextlib
@@ -22,6 +24,7 @@ _REPORTING = 5  # VIRTIO_BALLOON_F_REPORTING: include/uapi/linux/virtio_balloon.
 _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE, since Linux 5.14: include/uapi/asm-generic/mman-common.h
 _BLOCK_BYTES = 2 << 20  # of a huge page; x86-64, and aarch64 with pages of 4 KiB
 SHARE = 4  # of the available memory, at most a quarter is held
+US_PER_S = 1_000_000
 
 
 def is_reported(sys: Path = sysfs.SYS) -> bool:
@@ -92,3 +95,36 @@ def _running_on(cpu: int) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, allowed)
+
+
+def eviction_age_s(sys: Path = sysfs.SYS) -> float | None:
+    """Return the seconds without access after which a page is evicted; 0 if no page is. None if it is unknown.
+
+    Only root can read it; in a kernel without DAMON no page is evicted.
+    """
+    threads, module = sys / "kernel/mm/damon/admin/kdamonds", sys / "module/damon_reclaim/parameters"
+    for directory, file in ((threads, "nr_kdamonds"), (module, "enabled")):
+        if directory.is_dir() and sysfs.text(directory / file) is None:
+            return None
+    ages = [*_ages_of_schemes(threads), *_age_of_module(module)]
+    known = [age for age in ages if age is not None]
+    return min(known, default=0.0) if len(known) == len(ages) else None
+
+
+def _ages_of_schemes(threads: Path) -> Iterator[float | None]:
+    """Yield the age of each scheme that evicts pages of physical memory, which includes the page cache."""
+    for context in threads.glob("*/contexts/*"):
+        aggregation_us = sysfs.number(context / "monitoring_attrs/intervals/aggr_us")
+        running = sysfs.text(context.parents[1] / "state") == "on"
+        if not running or sysfs.text(context / "operations") != "paddr":
+            continue
+        for scheme in context.glob("schemes/*"):
+            age = sysfs.number(scheme / "access_pattern/age/min")
+            if sysfs.text(scheme / "action") == "pageout":
+                yield None if age is None or aggregation_us is None else age * aggregation_us / US_PER_S
+
+
+def _age_of_module(parameters: Path) -> Iterator[float | None]:
+    age_us = sysfs.number(parameters / "min_age")
+    if sysfs.text(parameters / "enabled") in {"Y", "1"}:
+        yield None if age_us is None else age_us / US_PER_S

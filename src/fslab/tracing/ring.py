@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fslab.system import detached_mounts
+from fslab.system import namespaces
 from fslab.tracing import SECTOR_BYTES, RingFigures, Sectors, Split, Traffic, kind_of
 
 log = logging.getLogger("fslab.tracing")
@@ -79,7 +79,7 @@ class Ring:
 def remove(name: str) -> None:
     """Remove an instance that a killed process left: it records until then. OSError if that fails."""
     try:
-        tracefs = detached_mounts.tracefs()
+        tracefs = namespaces.tracefs()
     except OSError as error:  # without root, or with kernel lockdown: then none was made
         log.debug("no tracefs: %s", error)
         return

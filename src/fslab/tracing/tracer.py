@@ -1,20 +1,23 @@
-"""Trace one run with the best method of this kernel, and read the block device's counters for comparison.
+"""Trace one run with the best method of this kernel, and read the block device's counters for comparison; for ``fslab
+doctor``, find the sources of evidence that this kernel offers.
 
 Starts when the device is idle, and stops when everything has been written and unmounted. Judges nothing.
 """
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fslab.system import detached_mounts, sysfs
+from fslab.system import namespaces, sysfs
 from fslab.tracing import RingFigures, Sectors, Split, Trace, TraceMethod, Traffic, ondisk_layout
 from fslab.tracing.ebpf import DeviceSplit
 from fslab.tracing.ring import Ring
 
 IDLE_S = 2.0
+_NO_DEVICE = 0
 
 
 @dataclass(kw_only=True, slots=True)
@@ -80,7 +83,7 @@ class Tracer:
 
     def _begin(self, numbers: list[int]) -> None:
         try:
-            tracefs = detached_mounts.tracefs()
+            tracefs = namespaces.tracefs()
         except OSError as error:
             self._absent.append(f"trace: no tracefs ({error.strerror})")
             return
@@ -143,3 +146,75 @@ def _whole(figures: RingFigures | None, absent: list[str]) -> RingFigures | None
         absent.append(f"{TraceMethod.RING}: {figures.overruns} events were lost; none is used")
         return None
     return figures
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TraceSource:
+    """One source of evidence. ``missing``: why it is unavailable, or None. ``costs``: what then cannot be measured."""
+
+    name: str
+    summary: str
+    missing: str | None
+    costs: str
+
+
+def sources() -> list[TraceSource]:
+    """Return all sources, as available to this user on this machine."""
+    return [
+        _tried("tracefs", "the kernel's tracing", namespaces.tracefs, "everything that tracing measures"),
+        _tried(
+            "ebpf", "split into data and metadata by a built-in eBPF program",
+            lambda: _opened(DeviceSplit, _NO_DEVICE),
+            "the exact split of device I/O into data and metadata; the trace ring gives a coarser one",
+        ),
+        _tried(
+            "ring", "order of requests, submitters, journal commits",
+            lambda: _opened(Ring, [_NO_DEVICE], None, f"fslab-{os.getpid()}"),
+            "share of sequential I/O, submitters, journal and superblock writes, commits during slow operations",
+        ),
+        _tried(
+            "debugfs", "pages that one file system dirtied", namespaces.debugfs,
+            "whether O_DIRECT was honoured by this file system; only counters of the whole machine are left",
+        ),
+        _tried("kernel-log", "errors and warnings of the kernel", _try_kmsg, "whether the kernel logged an error"),
+        _tried(
+            "pressure", "share of the time in which tasks waited (PSI)", _try_psi, "waiting for CPU, memory and I/O"
+        ),
+        _iostats(),
+    ]  # fmt: skip
+
+
+def _try_kmsg() -> None:
+    os.close(os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+
+
+def _try_psi() -> None:
+    Path("/proc/pressure/io").read_text()
+
+
+def _tried(name: str, summary: str, attempt: Callable[[], object], costs: str) -> TraceSource:
+    missing = None
+    try:
+        attempt()
+    except OSError as error:
+        missing = error.strerror or str(error)
+    return TraceSource(name=name, summary=summary, missing=missing, costs=costs)
+
+
+def _opened(kind: Callable[..., DeviceSplit | Ring], *arguments: object) -> None:
+    kind(namespaces.tracefs(), *arguments).close()
+
+
+def _iostats() -> TraceSource:
+    disks = [
+        file.parent.parent for file in sysfs.SYS.glob("block/*/queue/iostats") if sysfs.text(file) == "0"
+    ]
+    off = sorted(
+        disk.name for disk in disks if sysfs.number(disk / "size")
+    )  # a disk without a size is not in use
+    return TraceSource(
+        name="iostats",
+        summary="the block device's own counters",
+        missing=f"switched off (queue/iostats is 0) for {', '.join(off)}" if off else None,
+        costs="bytes, requests, flushes and write amplification of these disks; traces cannot be checked",
+    )

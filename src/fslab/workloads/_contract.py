@@ -168,7 +168,7 @@ class Commands:
 
     Every command runs with ``Job.directory`` as its working directory. ``outputs``: names of the report files in
     ``Job.scratch`` that ``run`` writes; ``read`` gets their text, and the store keeps it. ``operations``: name of the
-    file that holds every operation, in a format that ``fslab.tracing.slow_operations`` reads; it is not stored.
+    file that holds every operation, in a format that ``fslab.tracing.figures`` reads; it is not stored.
     ``inputs``: file name → text; these files are written to ``Job.scratch`` before ``prepare``. ``prepared``: those of
     ``outputs`` that ``prepare`` writes, if it does nothing but write files into the job's two directories: its result
     can be copied then. None: it may do more.

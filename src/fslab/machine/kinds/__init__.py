@@ -12,8 +12,8 @@ from typing import ClassVar
 from fslab.cell import MachineSpec
 from fslab.errors import UnsupportedError
 from fslab.machine.guest import Guest
-from fslab.machine.modules import Kernel
 from fslab.registry import Registry
+from fslab.system.kernel import Kernel
 from fslab.system.tools import Tool
 
 DEFAULT_MEMORY = "1g"

@@ -4,11 +4,11 @@ import platform
 
 from fslab.cell import MachineSpec
 from fslab.errors import UsageError
-from fslab.machine import kinds, modules
+from fslab.machine import kinds
 from fslab.machine.guest import Guest
 from fslab.machine.kinds import Boot, Need
-from fslab.machine.modules import Kernel
 from fslab.system import kernel, sysfs
+from fslab.system.kernel import Kernel
 
 
 class Host(kinds.Machine):
@@ -25,7 +25,7 @@ class Host(kinds.Machine):
     def kernel(self, spec: MachineSpec) -> Kernel | None:  # noqa: ARG002
         """Return what the running kernel has now, and what it has as modules in its modules directory."""
         release = platform.release()
-        listed = modules.read(modules.ROOT / release)
+        listed = kernel.read_modules(kernel.MODULES / release)
         return Kernel(
             release=release,
             filesystems=listed.filesystems | kernel.known_filesystems(),

@@ -11,17 +11,16 @@ from pathlib import Path
 
 from fslab.cell import MachineSpec
 from fslab.errors import GuestError, UnsupportedError
-from fslab.machine import guest, kinds, modules
+from fslab.machine import guest, kinds
 from fslab.machine.guest import Disk, Guest
-from fslab.machine.kinds import Boot, Need, _initramfs, _named, _userland
-from fslab.machine.kinds import _qemu_command as command
-from fslab.machine.kinds._qemu_command import Monitor
-from fslab.machine.modules import Kernel
+from fslab.machine.kinds import Boot, Need, _guests
+from fslab.machine.kinds import _qemu as command
+from fslab.machine.kinds._qemu import Monitor
 from fslab.storage import Drive
 from fslab.system import proc, tools
 from fslab.system.files import closed_after
+from fslab.system.kernel import MODULES, release_key
 from fslab.system.tools import Tool
-from fslab.units import parse_size
 
 EMULATOR = Tool(program=command.PROGRAM, package="qemu-system-x86")
 BUSYBOX = Tool(program="busybox", package="busybox-static")
@@ -88,7 +87,7 @@ class QemuGuest(Guest):
         return "direct" if direct else "cached"
 
 
-class Qemu(kinds.Machine):
+class Qemu(_guests.GuestKind):
     """Boots a distribution's kernel in a few seconds, as any user."""
 
     summary = "QEMU: a distribution's kernel in a virtual machine, without root"
@@ -96,7 +95,7 @@ class Qemu(kinds.Machine):
     boot_s = 5.0
     trial_s = 2.0
     emulated_factor = 15.0  # seen: a factor of 5 in loops, and of 17 in the start of a program
-    tools = (EMULATOR, BUSYBOX, *_userland.TOOLS)
+    tools = (EMULATOR, BUSYBOX, _guests.MODPROBE)
 
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
         """Check QEMU, a kernel with its modules, a static busybox and the host's programs that a guest runs."""
@@ -105,7 +104,7 @@ class Qemu(kinds.Machine):
             needs.append(Need(what=f"{command.PROGRAM} is not installed", remedy=EMULATOR.remedy))
         if _kernel(spec) is None:
             needs.append(_no_kernel(spec))
-        elif _modules(spec) is None:
+        elif self.modules(spec) is None:
             what = f"no modules with a modules.dep found for {_kernel(spec)}"
             needs.append(
                 Need(
@@ -113,9 +112,9 @@ class Qemu(kinds.Machine):
                     remedy="give their directory with --modules; to create modules.dep: depmod -b ROOT VERSION",
                 )
             )
-        if _initramfs.static_busybox() is None:
+        if command.static_busybox() is None:
             needs.append(Need(what="no static busybox is installed", remedy=BUSYBOX.remedy))
-        return (*needs, *_named.planned(spec, _modules(spec)), *_userland.missing())
+        return (*needs, *self.missing_in_common(spec))
 
     def emulated(self, spec: MachineSpec) -> bool | None:  # noqa: ARG002
         known = command.known_accelerator(tools.find(command.PROGRAM) or "")
@@ -124,33 +123,45 @@ class Qemu(kinds.Machine):
     def cpus(self, spec: MachineSpec) -> int:
         return command.cpus(command.TCG if self.emulated(spec) is not False else command.KVM)
 
-    def kernel(self, spec: MachineSpec) -> Kernel | None:
-        directory = _modules(spec)
-        return modules.read(directory) if directory else None
+    def modules(self, spec: MachineSpec) -> Path | None:
+        """Return the one in ``spec``, or ROOT/lib/modules/VER for a kernel ROOT/boot/vmlinuz-VER.
+
+        Without such a directory below the kernel's root, use the host's.
+        """
+        kernel = _kernel(spec)
+        if spec.modules is not None:
+            return _guests.named_modules(spec)
+        if kernel is None:
+            return None
+        root = kernel.parent.parent
+        roots = [root / "lib/modules", root / "usr/lib/modules", MODULES]
+        found = [root / _release(kernel) for root in roots]
+        return next((path for path in found if (path / "modules.dep").is_file()), None)
 
     def plan(self, spec: MachineSpec) -> tuple[str, ...]:
         """Return the command line of the guest for a host without KVM."""
-        memory = _memory_mib(spec)
+        memory = _guests.memory_bytes(spec) >> 20
         argv = command.machine_argv(command.PROGRAM, command.TCG, memory, spec.kernel or "KERNEL", "INITRD")
         return (*argv, "-append", command.CONSOLE, *command.devices_argv("DIRECTORY", "console", "FD", "FD"))
 
     def boot(self, boot: Boot) -> QemuGuest:
         """Boot a guest with the host's root read-only and ``boot.directory`` shared."""
         spec = boot.spec
-        if needs := (*self.missing(spec), *_named.changeable(spec, _modules(spec))):
-            raise UnsupportedError(needs[0].what, where="--on qemu", hint=needs[0].remedy)
-        kernel, directory, busybox = _kernel(spec), _modules(spec), _initramfs.static_busybox()
+        self.check_bootable(spec)
+        kernel, directory, busybox = _kernel(spec), self.modules(spec), command.static_busybox()
         if kernel is None or directory is None or busybox is None:
             raise AssertionError("nothing was missing a moment ago")
         program, initrd = str(tools.find(command.PROGRAM)), boot.directory / "initrd"
-        _initramfs.write(initrd, directory, boot.init, busybox)
+        command.write_initramfs(initrd, directory, boot.init, busybox)
         accelerator = command.accelerator(program, str(kernel), str(initrd), boot.mark)
         line, lines_end = socket.socketpair()
         monitor, monitors_end = socket.socketpair()
         named = {"fslab_run": boot.directory, "fslab_modules": directory, "fslab_link": "fslab"}
         environment = " ".join(kinds.option(name, value) for name, value in named.items())
         argv = [
-            *command.machine_argv(program, accelerator, _memory_mib(spec), str(kernel), str(initrd)),
+            *command.machine_argv(
+                program, accelerator, _guests.memory_bytes(spec) >> 20, str(kernel), str(initrd)
+            ),
             "-append",
             f"{command.CONSOLE} loglevel=7 {environment}",
             *command.devices_argv(
@@ -173,10 +184,6 @@ class Qemu(kinds.Machine):
         )
 
 
-def _memory_mib(spec: MachineSpec) -> int:
-    return parse_size(spec.memory or kinds.DEFAULT_MEMORY) >> 20
-
-
 def _no_kernel(spec: MachineSpec) -> Need:
     if spec.kernel is None:
         return Need(what="no readable kernel with modules in /boot", remedy=GET_KERNEL)
@@ -193,25 +200,9 @@ def _kernel(spec: MachineSpec) -> Path | None:
         named = Path(spec.kernel).expanduser().resolve()
         return named if named.is_file() and os.access(named, os.R_OK) else None
     found = [path for path in BOOT_DIRECTORY.glob("vmlinuz-*") if os.access(path, os.R_OK)]
-    usable = {_release(path): path for path in found if (modules.ROOT / _release(path)).is_dir()}
-    return usable[max(usable, key=modules.version)] if usable else None
+    usable = {_release(path): path for path in found if (MODULES / _release(path)).is_dir()}
+    return usable[max(usable, key=release_key)] if usable else None
 
 
 def _release(kernel: Path) -> str:
     return re.sub(r"^(vmlinuz|bzImage|vmlinux)-", "", kernel.name)
-
-
-def _modules(spec: MachineSpec) -> Path | None:
-    """Return the modules directory: the one in ``spec``, or ROOT/lib/modules/VER for a kernel ROOT/boot/vmlinuz-VER.
-
-    Without such a directory below the kernel's root, use the host's.
-    """
-    kernel = _kernel(spec)
-    if spec.modules is not None:
-        directory = Path(spec.modules).expanduser().resolve()
-        return directory if (directory / "modules.dep").is_file() else modules.newest(directory)
-    if kernel is None:
-        return None
-    roots = [kernel.parent.parent / "lib/modules", kernel.parent.parent / "usr/lib/modules", modules.ROOT]
-    found = [root / _release(kernel) for root in roots]
-    return next((path for path in found if (path / "modules.dep").is_file()), None)

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from fslab.errors import nearest, similar
 from fslab.filesystem_abilities import Ability, Limits, Needs
@@ -17,6 +17,22 @@ from fslab.storage.crash_promises import Promises
 from fslab.system.tools import Tool
 
 TIB = 1 << 40
+T = TypeVar("T")
+
+
+def options(words: str) -> dict[str, str]:
+    """Return the options in a text such as ``acl noacl commit=int``: the form of the value of each."""
+    return {name: form for name, _, form in (word.partition("=") for word in words.split())}
+
+
+def of_each(table: Mapping[str, T]) -> dict[str, T]:
+    """Return the table with one entry for each name in a key of several names."""
+    return {name: value for names, value in table.items() for name in names.split()}
+
+
+def valued(flags: str) -> dict[str, str]:
+    """Return flags of mkfs, each with a value."""
+    return dict.fromkeys(flags.split(), "value")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,11 +67,8 @@ class OptionSwitch:
     mount: str = ""
 
     def __str__(self) -> str:
-        return ", ".join(f"{word} {options}" for word, options in self._written if options)
-
-    @property
-    def _written(self) -> tuple[tuple[str, str], ...]:
-        return (("mkfs", self.mkfs), ("mount -o", self.mount))
+        written = (("mkfs", self.mkfs), ("mount -o", self.mount))
+        return ", ".join(f"{word} {options}" for word, options in written if options)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

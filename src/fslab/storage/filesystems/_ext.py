@@ -14,54 +14,54 @@ from typing import ClassVar
 from fslab.filesystem_abilities import Ability, Limits
 from fslab.storage import Stripe
 from fslab.storage.crash_promises import Promise, Promises
-from fslab.storage.filesystems import TIB, FileSystem, JournalElsewhere, Made, OptionSwitch, _mkfs_words
+from fslab.storage.filesystems import (
+    TIB,
+    FileSystem,
+    JournalElsewhere,
+    Made,
+    OptionSwitch,
+    of_each,
+    options,
+    valued,
+)
 from fslab.system.tools import Tool
 from fslab.units import format_size, parse_size
 
-MKE2FS_FLAGS: Mapping[str, str] = {
-    "-b": "value", "-C": "value", "-E": "value", "-g": "value", "-G": "value", "-i": "value", "-I": "value",
-    "-J": "value", "-L": "value", "-m": "value", "-N": "value", "-O": "value", "-r": "value", "-T": "value",
-    "-U": "value",
-}  # fmt: skip
+MKE2FS_FLAGS: Mapping[str, str] = valued("-b -C -E -g -G -i -I -J -L -m -N -O -r -T -U")
 
-EXT2_MOUNT_OPTIONS: Mapping[str, str] = {
-    "acl": "", "noacl": "", "user_xattr": "", "nouser_xattr": "", "bsddf": "", "minixdf": "", "grpid": "",
-    "nogrpid": "", "bsdgroups": "", "sysvgroups": "", "errors": "continue|remount-ro",
-    "resuid": "int", "resgid": "int", "sb": "int", "debug": "",
-    "discard": "", "nodiscard": "", "noload": "", "quota": "any?",
-    "usrquota": "any?", "grpquota": "any?", "noquota": "", "barrier": "0|1?", "nobarrier": "", "nouid32": "",
-    "warn_on_error": "", "nowarn_on_error": "",
-}  # fmt: skip
+EXT2_MOUNT_OPTIONS: Mapping[str, str] = options(
+    "acl noacl user_xattr nouser_xattr bsddf minixdf grpid nogrpid bsdgroups sysvgroups "
+    "errors=continue|remount-ro resuid=int resgid=int sb=int debug discard nodiscard noload "
+    "quota=any? usrquota=any? grpquota=any? noquota barrier=0|1? nobarrier nouid32 warn_on_error "
+    "nowarn_on_error"
+)
 
-JOURNAL_MOUNT_OPTIONS: Mapping[str, str] = {
-    "data": "journal|ordered|writeback", "commit": "int", "journal_checksum": "", "nojournal_checksum": "",
-    "journal_async_commit": "", "data_err": "ignore|abort", "journal_ioprio": "0|1|2|3|4|5|6|7",
-    "norecovery": "",
-}  # fmt: skip
+JOURNAL_MOUNT_OPTIONS: Mapping[str, str] = options(
+    "data=journal|ordered|writeback commit=int journal_checksum nojournal_checksum "
+    "journal_async_commit data_err=ignore|abort journal_ioprio=0|1|2|3|4|5|6|7 norecovery"
+)
 
-EXT4_MOUNT_OPTIONS: Mapping[str, str] = {
-    "delalloc": "", "nodelalloc": "", "auto_da_alloc": "0|1?", "noauto_da_alloc": "",
-    "dioread_lock": "", "dioread_nolock": "", "nodioread_nolock": "", "block_validity": "",
-    "noblock_validity": "", "init_itable": "int?", "noinit_itable": "", "inode_readahead_blks": "int",
-    "stripe": "int", "max_batch_time": "int", "min_batch_time": "int", "max_dir_size_kb": "int",
-    "i_version": "", "lazytime": "", "nombcache": "", "no_mbcache": "", "inlinecrypt": "",
-    "mb_optimize_scan": "0|1?", "prefetch_block_bitmaps": "", "no_prefetch_block_bitmaps": "",
-    "dax": "always|never|inode?", "prjquota": "any?", "fc_debug_force": "",
-}  # fmt: skip
+EXT4_MOUNT_OPTIONS: Mapping[str, str] = options(
+    "delalloc nodelalloc auto_da_alloc=0|1? noauto_da_alloc dioread_lock dioread_nolock "
+    "nodioread_nolock block_validity noblock_validity init_itable=int? noinit_itable "
+    "inode_readahead_blks=int stripe=int max_batch_time=int min_batch_time=int max_dir_size_kb=int "
+    "i_version lazytime nombcache no_mbcache inlinecrypt mb_optimize_scan=0|1? prefetch_block_bitmaps "
+    "no_prefetch_block_bitmaps dax=always|never|inode? prjquota=any? fc_debug_force"
+)
 
 # fs/ext4/super.c, Opt_removed: "Ignoring removed %s option". Linux 3.15 ignores all of them already.
 _IGNORED = "without effect in ext4 (Linux 3.15 and newer ignore it)"
-REMOVED_OPTIONS: Mapping[str, str] = {
-    **dict.fromkeys(("bh", "nobh"), f"{_IGNORED}: it chose between ways of caching blocks"),
-    **dict.fromkeys(("orlov", "oldalloc"), f"{_IGNORED}: the Orlov allocator is always used"),
-    **dict.fromkeys(
-        ("mblk_io_submit", "nomblk_io_submit"), f"{_IGNORED}: blocks are always written together"
-    ),
-    **dict.fromkeys(("check", "nocheck"), f"{_IGNORED}: bitmaps are not checked at a mount"),
-    **dict.fromkeys(("reservation", "noreservation"), f"{_IGNORED}: ext4 preallocates instead"),
-    "journal": f"{_IGNORED}: it was for journals of ext3 in an old format",
-    **dict.fromkeys(("extents", "noextents"), "it is a feature: mkfs_options '-O ^extents'"),
-}
+REMOVED_OPTIONS: Mapping[str, str] = of_each(
+    {
+        "bh nobh": f"{_IGNORED}: it chose between ways of caching blocks",
+        "orlov oldalloc": f"{_IGNORED}: the Orlov allocator is always used",
+        "mblk_io_submit nomblk_io_submit": f"{_IGNORED}: blocks are always written together",
+        "check nocheck": f"{_IGNORED}: bitmaps are not checked at a mount",
+        "reservation noreservation": f"{_IGNORED}: ext4 preallocates instead",
+        "journal": f"{_IGNORED}: it was for journals of ext3 in an old format",
+        "extents noextents": "it is a feature: mkfs_options '-O ^extents'",
+    }
+)
 
 # Promises for a power cut. fs/ext4/ext4.h: s_feature_compat in the superblock, which is at byte 1024.
 FEATURE_COMPAT, HAS_JOURNAL = 1024 + 0x5C, 0x4
@@ -112,7 +112,15 @@ class ExtFileSystem(FileSystem):
     )  # fmt: skip
     switches: ClassVar[Mapping[str, OptionSwitch]] = {"quotas": OptionSwitch(mkfs="-O quota")}
     mkfs_flags = MKE2FS_FLAGS
-    mkfs_words = _mkfs_words.EXT
+    # ext4(5), "FILE SYSTEM FEATURES", and mke2fs(8).
+    mkfs_words: ClassVar[Mapping[str, str]] = {
+        "-O": "64bit bigalloc casefold dir_index dir_nlink ea_inode encrypt ext_attr extent extra_isize "
+        "fast_commit filetype flex_bg has_journal huge_file inline_data large_dir large_file metadata_csum "
+        "metadata_csum_seed meta_bg mmp orphan_file project resize_inode sparse_super sparse_super2 "
+        "stable_inodes uninit_bg verity",
+        "-E": "encoding encoding_flags lazy_itable_init lazy_journal_init num_backup_sb packed_meta_blocks "
+        "quotatype root_owner stride stripe_width stripe-width",
+    }
     removed_options = REMOVED_OPTIONS
     # fs/ext4/super.c, _ext4_show_options and ext4_param_specs; seen with Linux 6.1 and 6.18.
     listed_as: ClassVar[Mapping[str, str]] = {
@@ -126,22 +134,22 @@ class ExtFileSystem(FileSystem):
     unshown = frozenset({"inlinecrypt", "journal_ioprio", "mb_optimize_scan", "sb"})
     # Listed by Linux 6.18 without a journal, or without any support of quotas. To a disk without a cache it sent the
     # same writes with and without barriers.
-    overruled: ClassVar[Mapping[str, frozenset[str]]] = {
-        **dict.fromkeys(
-            ("max_batch_time", "min_batch_time", "journal_ioprio", "noload", "norecovery"),
-            frozenset({"^feature has_journal"}),
-        ),
-        **dict.fromkeys(("quota", "usrquota", "grpquota", "noquota"), frozenset({"^feature quota"})),
-        **dict.fromkeys(("barrier", "nobarrier"), frozenset({"^a write cache"})),
-        # Documentation/admin-guide/ext4.rst: only for inode tables that mkfs leaves to the kernel.
-        **dict.fromkeys(("init_itable", "noinit_itable"), frozenset({"^mkfs option lazy_itable_init"})),
-        # fs/ext4/ext4_jbd2.h, ext4_should_dioread_nolock
-        **dict.fromkeys(
-            ("dioread_lock", "dioread_nolock", "nodioread_nolock"),
-            frozenset({"^feature extent", "nodelalloc", "data=journal"}),
-        ),
-        "dax": frozenset({"^a disk with DAX"}),
-    }
+    overruled: ClassVar[Mapping[str, frozenset[str]]] = of_each(
+        {
+            "max_batch_time min_batch_time journal_ioprio noload norecovery": frozenset(
+                {"^feature has_journal"}
+            ),
+            "quota usrquota grpquota noquota": frozenset({"^feature quota"}),
+            "barrier nobarrier": frozenset({"^a write cache"}),
+            # Documentation/admin-guide/ext4.rst: only for inode tables that mkfs leaves to the kernel.
+            "init_itable noinit_itable": frozenset({"^mkfs option lazy_itable_init"}),
+            # fs/ext4/ext4_jbd2.h, ext4_should_dioread_nolock
+            "dioread_lock dioread_nolock nodioread_nolock": frozenset(
+                {"^feature extent", "nodelalloc", "data=journal"}
+            ),
+            "dax": frozenset({"^a disk with DAX"}),
+        }
+    )
     stripe_options = ("stride", "stripe_width", "stripe-width")
     no_stripe_options = "-E stride=0,stripe_width=0"  # else mke2fs uses what the device reports (libblkid)
     extended_options: ClassVar[tuple[str, ...]] = ("lazy_itable_init=0",)

@@ -3,7 +3,7 @@
 It was part of Linux from 6.7 to 6.17. Since then it is a separate module (bcachefs-dkms).
 """
 
-from fslab.storage.filesystems import FileSystem, Kernels
+from fslab.storage.filesystems import FileSystem, Kernels, options, valued
 from fslab.system.tools import Tool
 
 CHECKSUMS = "none|crc32c|crc64|xxhash"
@@ -27,13 +27,13 @@ class Bcachefs(FileSystem):
     log_prefixes = ("bcachefs",)
     min_size_bytes = 64 << 20
     mkfs_flags = {
-        **{f"--{name}": "value" for name in VALUES}, "--encrypted": "", "--no_passphrase": "", "-L": "value",
-        "-U": "value",
-    }  # fmt: skip
-    mount_options = {
-        "acl": "", "background_compression": COMPRESSION, "compression": COMPRESSION, "data_checksum": CHECKSUMS,
-        "metadata_checksum": CHECKSUMS, "discard": "", "nodiscard": "", "errors": "continue|ro|fix_safe",
-        "fsck": "", "inodes_32bit": "", "nocow": "", "str_hash": "crc32c|crc64|siphash", "verbose": "",
-        "wide_macs": "", "inline_data": "", "journal_flush_delay": "int", "journal_flush_disabled": "",
-        "journal_reclaim_delay": "int", "shard_inode_numbers": "",
-    }  # fmt: skip
+        **{f"--{name}": "value" for name in VALUES},
+        **valued("-L -U"),
+        **options("--encrypted --no_passphrase"),
+    }
+    mount_options = options(
+        f"acl background_compression={COMPRESSION} compression={COMPRESSION} data_checksum={CHECKSUMS} "
+        f"metadata_checksum={CHECKSUMS} discard nodiscard errors=continue|ro|fix_safe fsck "
+        "inodes_32bit nocow str_hash=crc32c|crc64|siphash verbose wide_macs inline_data "
+        "journal_flush_delay=int journal_flush_disabled journal_reclaim_delay=int shard_inode_numbers"
+    )

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Collection
 
-from fslab.storage.crash_promises import Promise, Promises
-from fslab.storage.filesystems import COMMANDS, FileSystem, _mkfs_words
+from fslab.storage.crash_promises import Promise, Promises, kept
+from fslab.storage.filesystems import COMMANDS, FileSystem, of_each, options, valued
 from fslab.system.tools import Tool
 
 _NO_BARRIER = "btrfs(5), nobarrier: on a device with a volatile cache it will lead to corruption"
@@ -28,49 +28,40 @@ class Btrfs(FileSystem):
     # 3.7 bytes written to the device per byte of data, and 168 flushes; on 6 GB, 1.4 bytes and 10 flushes.
     fair_size_bytes = 16 << 30
     mkfs_flags = {
-        "-d": "value", "--data": "value", "-m": "value", "--metadata": "value", "-M": "", "--mixed": "",
-        "-n": "value", "--nodesize": "value", "-s": "value", "--sectorsize": "value", "-L": "value",
-        "--label": "value", "-O": "value", "--features": "value", "-R": "value",
-        "--runtime-features": "value", "--csum": "value", "--checksum": "value", "-U": "value",
-        "--uuid": "value",
-    }  # fmt: skip
-    mkfs_words = _mkfs_words.BTRFS
-    mount_options = {
-        "acl": "", "noacl": "", "autodefrag": "", "noautodefrag": "", "barrier": "", "nobarrier": "",
-        "clear_cache": "", "commit": "int", "compress": f"{COMPRESSION}?", "compress-force": f"{COMPRESSION}?",
-        "datacow": "", "nodatacow": "", "datasum": "", "nodatasum": "", "degraded": "",
-        "discard": "sync|async?", "nodiscard": "", "enospc_debug": "", "noenospc_debug": "",
-        "flushoncommit": "", "noflushoncommit": "", "fragment": "data|metadata|all",
-        "max_inline": "size", "metadata_ratio": "int", "rescan_uuid_tree": "", "rescue": "any",
-        "skip_balance": "", "space_cache": "v1|v2?", "nospace_cache": "", "ssd": "", "ssd_spread": "",
-        "nossd": "", "nossd_spread": "", "thread_pool": "int", "treelog": "", "notreelog": "",
-        "user_subvol_rm_allowed": "",
-    }  # fmt: skip
+        **valued(
+            "-d --data -m --metadata -n --nodesize -s --sectorsize -L --label -O --features -R "
+            "--runtime-features --csum --checksum -U --uuid"
+        ),
+        **options("-M --mixed"),
+    }
+    # mkfs.btrfs(8), "FILESYSTEM FEATURES".
+    mkfs_words = {
+        "-O": "block-group-tree extref free-space-tree mixed-bg no-holes quota raid-stripe-tree raid1c34 skinny- "
+        "metadata squota zoned",
+    }
+    mount_options = options(
+        "acl noacl autodefrag noautodefrag barrier nobarrier clear_cache commit=int "
+        f"compress={COMPRESSION}? compress-force={COMPRESSION}? datacow nodatacow datasum nodatasum "
+        "degraded discard=sync|async? nodiscard enospc_debug noenospc_debug flushoncommit "
+        "noflushoncommit fragment=data|metadata|all max_inline=size metadata_ratio=int "
+        "rescan_uuid_tree rescue=any skip_balance space_cache=v1|v2? nospace_cache ssd ssd_spread "
+        "nossd nossd_spread thread_pool=int treelog notreelog user_subvol_rm_allowed"
+    )
 
     # btrfs(5), "DEPRECATED MOUNT OPTIONS", and fs/btrfs/super.c.
-    removed_options = {
-        **dict.fromkeys(
-            ("inode_cache", "noinode_cache"),
-            "removed in Linux 5.11: btrfs does not reuse inode numbers any more",
-        ),
-        **dict.fromkeys(
-            ("recovery", "usebackuproot"),
-            "replaced by 'rescue=usebackuproot' in Linux 5.9; a new file system needs neither",
-        ),
-        **dict.fromkeys(
-            ("nologreplay", "norecovery"),
-            "replaced by 'rescue=nologreplay' in Linux 5.9, which needs a read-only mount",
-        ),
-        **dict.fromkeys(
-            ("check_int", "check_int_data", "check_int_print_mask"),
-            "a debugging aid that kernels of distributions lack, removed in Linux 6.7",
-        ),
-        "alloc_start": "a debugging aid, without effect since Linux 4.13",
-        "subvolrootid": "without effect since Linux 3.2; 'subvolid' replaced it",
-        **dict.fromkeys(
-            ("subvol", "subvolid"), "a new btrfs has only its top-level subvolume, which is mounted"
-        ),
-    }
+    removed_options = of_each(
+        {
+            "inode_cache noinode_cache": "removed in Linux 5.11: btrfs does not reuse inode numbers any more",
+            "recovery usebackuproot": "replaced by 'rescue=usebackuproot' in Linux 5.9; a new file system needs "
+            "neither",
+            "nologreplay norecovery": "replaced by 'rescue=nologreplay' in Linux 5.9, which needs a read-only mount",
+            "check_int check_int_data check_int_print_mask": "a debugging aid that kernels of distributions lack, "
+            "removed in Linux 6.7",
+            "alloc_start": "a debugging aid, without effect since Linux 4.13",
+            "subvolrootid": "without effect since Linux 3.2; 'subvolid' replaced it",
+            "subvol subvolid": "a new btrfs has only its top-level subvolume, which is mounted",
+        }
+    )
 
     # fs/btrfs/super.c, btrfs_show_options; seen with Linux 6.1 and 6.18.
     listed_as = {
@@ -86,12 +77,14 @@ class Btrfs(FileSystem):
     )  # fmt: skip
     unshown = frozenset({"clear_cache", "thread_pool"})
     # fs/btrfs/inode.c, inode_can_compress and inode_need_compress; seen with Linux 6.18. btrfs(5): the first two.
-    overruled = {
-        "degraded": frozenset({"^a missing disk"}),
-        "skip_balance": frozenset({f"^an interrupted balance|{COMMANDS}"}),
-        **dict.fromkeys(("compress", "compress-force"), frozenset({"nodatasum", "+C", "+m"})),
-        "nobarrier": frozenset({"^a write cache"}),
-    }
+    overruled = of_each(
+        {
+            "degraded": frozenset({"^a missing disk"}),
+            "skip_balance": frozenset({f"^an interrupted balance|{COMMANDS}"}),
+            "compress compress-force": frozenset({"nodatasum", "+C", "+m"}),
+            "nobarrier": frozenset({"^a write cache"}),
+        }
+    )
 
     def mkfs_mistakes(self, options: str) -> list[str]:
         """Add ``list-all``: with it mkfs.btrfs makes nothing and succeeds, and what was there before is mounted."""
@@ -128,32 +121,23 @@ class Btrfs(FileSystem):
         Since Linux 3.17, a rename without fsync does not keep the contents of the new file.
         """
         unsafe = "nobarrier" in set(mount_options)
-        tree = Promise(given=True, source="btrfs(5), filesystem design: transactions of copy-on-write trees")
+        tree = kept("btrfs(5), filesystem design: transactions of copy-on-write trees")
+        log = "fs/btrfs/tree-log.c"
         return Promises(
             consistent=tree,
-            names=Promise(
-                given=True, source="fs/btrfs/tree-log.c: btrfs_log_inode_parent logs new names and renames"
-            ),
-            attributes=Promise(
-                given=True,
-                source="fs/btrfs/tree-log.c: btrfs_log_all_xattrs; fstests generic/066, generic/489",
-            ),
-            directories=Promise(
-                given=True, source="fs/btrfs/tree-log.c: log_new_dir_dentries logs the new inodes too"
-            ),
-            removal=Promise(
-                given=True,
-                source="commit 5e85262e542d (btrfs: fix fsync of files with no hard links not persisting deletion); "
-                "fstests generic/764",
+            names=kept(f"{log}: btrfs_log_inode_parent logs new names and renames"),
+            attributes=kept(f"{log}: btrfs_log_all_xattrs; fstests generic/066, generic/489"),
+            directories=kept(f"{log}: log_new_dir_dentries logs the new inodes too"),
+            removal=kept(
+                "commit 5e85262e542d (btrfs: fix fsync of files with no hard links not persisting deletion); "
+                "fstests generic/764"
             ),
             rename=tree,
             replace=Promise(
                 given=False,
                 source="commit 8d875f95da43 (btrfs: disable strict file flushes for renames and truncates)",
             ),
-            unexposed=Promise(
-                given=True, source="fs/btrfs/ordered-data.c: extents appear when their data is written"
-            ),
+            unexposed=kept("fs/btrfs/ordered-data.c: extents appear when their data is written"),
             caution=_NO_BARRIER if unsafe else None,
         )
 

@@ -1,7 +1,7 @@
 """exFAT: FAT for large memory cards. mkfs.exfat(8), fs/exfat/super.c for the mount options."""
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Kernels, _foreign
+from fslab.storage.filesystems import FileSystem, Kernels, _foreign, options, valued
 from fslab.system.tools import Tool
 
 
@@ -18,13 +18,16 @@ class Exfat(FileSystem):
     min_size_bytes = 8 << 20
     limits = Limits(lacks={**_foreign.FAT_LACKS, Ability.FALLOCATE: "it has no unwritten clusters"})
     mkfs_flags = {
-        "-L": "value", "--volume-label": "value", "-c": "value", "--cluster-size": "value", "-b": "value",
-        "--boundary-align": "value", "--pack-bitmap": "",
-    }  # fmt: skip
+        **valued("-L --volume-label -c --cluster-size -b --boundary-align"),
+        **options("--pack-bitmap"),
+    }
     mount_options = {
-        **_foreign.MASK_OPTIONS, "allow_utime": "any", "discard": "", "errors": "continue|remount-ro",
-        "keep_last_dots": "", "sys_tz": "", "time_offset": "any", "zero_size_dir": "",
-    }  # fmt: skip
+        **_foreign.MASK_OPTIONS,
+        **options(
+            "allow_utime=any discard errors=continue|remount-ro keep_last_dots sys_tz time_offset=any "
+            "zero_size_dir"
+        ),
+    }
     removed_options = dict.fromkeys(
         ("utf8", "debug", "namecase", "codepage"),
         "without effect (an option of the driver before Linux 5.7); 'iocharset' chooses the character set",

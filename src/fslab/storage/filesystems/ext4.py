@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from fslab.filesystem_abilities import Limits
-from fslab.storage.filesystems import OptionSwitch, _ext
+from fslab.storage.filesystems import OptionSwitch, _ext, of_each
 
 
 class Ext4(_ext.JournalledExt):
@@ -23,7 +23,11 @@ class Ext4(_ext.JournalledExt):
     # fs/ext4/inode.c, ext4_alloc_da_blocks: there is nothing to allocate. Seen with Linux 6.18.
     overruled = {
         **_ext.ExtFileSystem.overruled,
-        **dict.fromkeys(("auto_da_alloc", "noauto_da_alloc"), frozenset({"nodelalloc"})),
+        **of_each(
+            {
+                "auto_da_alloc noauto_da_alloc": frozenset({"nodelalloc"}),
+            }
+        ),
     }
     made = replace(_ext.ExtFileSystem.made, data_tib_bytes=17 << 20)  # with empty groups
     mount_options = {**_ext.JournalledExt.mount_options, **_ext.EXT4_MOUNT_OPTIONS}

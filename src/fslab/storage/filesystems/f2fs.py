@@ -3,7 +3,7 @@
 from pathlib import PurePath
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Kernels, Made, OptionSwitch, _mkfs_words
+from fslab.storage.filesystems import FileSystem, Kernels, Made, OptionSwitch, options, valued
 from fslab.system.tools import Tool
 
 
@@ -33,27 +33,28 @@ class F2fs(FileSystem):
         "compression": OptionSwitch(mkfs="-O extra_attr,compression"),
     }
     mkfs_flags = {
-        "-a": "value", "-C": "value", "-e": "value", "-E": "value", "-g": "value", "-i": "", "-l": "value",
-        "-o": "value", "-O": "value", "-R": "value", "-s": "value", "-T": "value", "-U": "value", "-w": "value",
-        "-z": "value",
-    }  # fmt: skip
-    mkfs_words = _mkfs_words.F2FS
-    mount_options = {
-        "acl": "", "noacl": "", "active_logs": "2|4|6", "age_extent_cache": "", "alloc_mode": "default|reuse",
-        "atgc": "", "background_gc": "on|off|sync", "barrier": "", "nobarrier": "", "checkpoint_merge": "",
-        "nocheckpoint_merge": "", "checkpoint": "enable", "compress_algorithm": "lzo|lz4|zstd|lzo-rle",
-        "compress_cache": "", "compress_chksum": "", "compress_extension": "any", "compress_log_size": "int",
-        "compress_mode": "fs|user", "nocompress_extension": "any", "data_flush": "",
-        "disable_ext_identify": "", "disable_roll_forward": "", "discard": "", "nodiscard": "",
-        "discard_unit": "block|segment|section", "errors": "continue|remount-ro", "extent_cache": "",
-        "noextent_cache": "", "fastboot": "", "flush_merge": "", "noflush_merge": "",
-        "fsync_mode": "posix|strict|nobarrier", "gc_merge": "", "nogc_merge": "", "heap": "", "no_heap": "",
-        "inline_data": "", "noinline_data": "", "inline_dentry": "", "noinline_dentry": "", "inline_xattr": "",
-        "noinline_xattr": "", "inline_xattr_size": "int", "inlinecrypt": "", "memory": "normal|low",
-        "mode": "adaptive|lfs|fragment", "norecovery": "", "reserve_root": "int", "resgid": "int",
-        "resuid": "int", "lookup_mode": "perf|compat|auto", "user_xattr": "", "nouser_xattr": "", "quota": "",
-        "noquota": "", "usrquota": "", "grpquota": "", "prjquota": "",
-    }  # fmt: skip
+        **valued("-a -C -e -E -g -l -o -O -R -s -T -U -w -z"),
+        **options("-i"),
+    }
+    # mkfs.f2fs(8), and f2fs-tools' f2fs_fs.h.
+    mkfs_words = {
+        "-O": "casefold compression encrypt extra_attr flexible_inline_xattr inode_checksum inode_crtime lost_found "
+        "project_quota sb_checksum verity",
+    }
+    mount_options = options(
+        "acl noacl active_logs=2|4|6 age_extent_cache alloc_mode=default|reuse atgc "
+        "background_gc=on|off|sync barrier nobarrier checkpoint_merge nocheckpoint_merge "
+        "checkpoint=enable compress_algorithm=lzo|lz4|zstd|lzo-rle compress_cache "
+        "compress_chksum compress_extension=any compress_log_size=int compress_mode=fs|user "
+        "nocompress_extension=any data_flush disable_ext_identify disable_roll_forward discard "
+        "nodiscard discard_unit=block|segment|section errors=continue|remount-ro extent_cache "
+        "noextent_cache fastboot flush_merge noflush_merge fsync_mode=posix|strict|nobarrier gc_merge "
+        "nogc_merge heap no_heap inline_data noinline_data inline_dentry noinline_dentry inline_xattr "
+        "noinline_xattr inline_xattr_size=int inlinecrypt memory=normal|low "
+        "mode=adaptive|lfs|fragment norecovery reserve_root=int resgid=int resuid=int "
+        "lookup_mode=perf|compat|auto user_xattr nouser_xattr quota noquota usrquota grpquota "
+        "prjquota"
+    )
 
     removed_options = {
         "checkpoint=disable": "an unmount, as before a cold run, would delete all that was written"

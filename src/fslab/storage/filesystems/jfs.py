@@ -1,7 +1,7 @@
 """JFS: journalled metadata, extents; from AIX and OS/2. mkfs.jfs(8), Documentation/admin-guide/jfs.rst."""
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Made
+from fslab.storage.filesystems import FileSystem, Made, options, valued
 from fslab.system.tools import Tool
 
 
@@ -21,12 +21,14 @@ class Jfs(FileSystem):
             Ability.REFLINK: "no two files share blocks",
         }
     )
-    mkfs_flags = {"-L": "value", "-O": "", "-s": "value"}
-    mount_options = {
-        "iocharset": "any", "integrity": "", "nointegrity": "", "errors": "continue|remount-ro",
-        "quota": "", "noquota": "", "usrquota": "", "grpquota": "", "uid": "int", "gid": "int", "umask": "any",
-        "discard": "int?", "nodiscard": "",
-    }  # fmt: skip
+    mkfs_flags = {
+        **valued("-L -s"),
+        **options("-O"),
+    }
+    mount_options = options(
+        "iocharset=any integrity nointegrity errors=continue|remount-ro quota noquota usrquota "
+        "grpquota uid=int gid=int umask=any discard=int? nodiscard"
+    )
 
     # fs/jfs/super.c, jfs_show_options; seen with Linux 6.1.
     listed_as = {"quota": "usrquota"}

@@ -6,7 +6,7 @@ needs space for everything that it writes, including what it overwrites.
 """
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem
+from fslab.storage.filesystems import FileSystem, of_each, options, valued
 from fslab.system.tools import Tool
 
 
@@ -30,18 +30,16 @@ class Nilfs2(FileSystem):
             Ability.REFLINK: "no two files share blocks",
         }
     )
-    mkfs_flags = {"-b": "value", "-B": "value", "-L": "value", "-m": "value", "-O": "value"}
-    mount_options = {
-        "barrier": "", "nobarrier": "", "errors": "continue|remount-ro", "order": "relaxed|strict",
-        "norecovery": "", "discard": "", "nodiscard": "",
-    }  # fmt: skip
-    removed_options = {
-        "cp": "it mounts a snapshot, which is read-only, and a new file system has none; leave it out",
-        **dict.fromkeys(
-            ("gc", "nogc", "pp", "gcpid"),
-            "an option of mount.nilfs2(8) for its cleaner, which fslab does not start",
-        ),
-    }
+    mkfs_flags = valued("-b -B -L -m -O")
+    mount_options = options(
+        "barrier nobarrier errors=continue|remount-ro order=relaxed|strict norecovery discard nodiscard"
+    )
+    removed_options = of_each(
+        {
+            "cp": "it mounts a snapshot, which is read-only, and a new file system has none; leave it out",
+            "gc nogc pp gcpid": "an option of mount.nilfs2(8) for its cleaner, which fslab does not start",
+        }
+    )
 
     # fs/nilfs2/super.c, nilfs_show_options; seen with Linux 6.1.
     unlisted = frozenset({"barrier", "errors=remount-ro", "nodiscard", "order=relaxed"})

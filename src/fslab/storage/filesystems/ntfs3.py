@@ -1,7 +1,7 @@
 """NTFS with the kernel's own driver. mkntfs(8), Documentation/filesystems/ntfs3.rst."""
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Kernels, Made, _foreign
+from fslab.storage.filesystems import FileSystem, Kernels, Made, _foreign, options, valued
 from fslab.system.tools import Tool
 
 
@@ -18,13 +18,14 @@ class Ntfs3(FileSystem):
     min_size_bytes = 8 << 20
     limits = Limits(lacks={Ability.REFLINK: "no two files share clusters"})
     mkfs_flags = {
-        "-c": "value", "--cluster-size": "value", "-C": "", "--enable-compression": "", "-I": "",
-        "--no-indexing": "", "-L": "value", "--label": "value", "-s": "value", "--sector-size": "value",
-        "-z": "value", "--mft-zone-multiplier": "value",
-    }  # fmt: skip
+        **valued("-c --cluster-size -L --label -s --sector-size -z --mft-zone-multiplier"),
+        **options("-C --enable-compression -I --no-indexing"),
+    }
     mount_options = {
-        **_foreign.MASK_OPTIONS, "acl": "", "noacl": "", "discard": "", "nodiscard": "", "force": "",
-        "noforce": "", "hide_dot_files": "", "nohide_dot_files": "", "hidden": "", "nohidden": "", "nocase": "",
-        "prealloc": "", "noprealloc": "", "showmeta": "", "noshowmeta": "", "sparse": "", "nosparse": "",
-        "sys_immutable": "", "nosys_immutable": "", "windows_names": "", "nowindows_names": "",
-    }  # fmt: skip
+        **_foreign.MASK_OPTIONS,
+        **options(
+            "acl noacl discard nodiscard force noforce hide_dot_files nohide_dot_files hidden nohidden "
+            "nocase prealloc noprealloc showmeta noshowmeta sparse nosparse sys_immutable nosys_immutable "
+            "windows_names nowindows_names"
+        ),
+    }

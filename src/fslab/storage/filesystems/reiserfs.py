@@ -1,7 +1,7 @@
 """ReiserFS 3.6: one tree for all data and metadata, small files packed. mkreiserfs(8), mount options in mount(8)."""
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Kernels, Made, OptionSwitch
+from fslab.storage.filesystems import FileSystem, Kernels, Made, OptionSwitch, options, valued
 from fslab.system.tools import Tool
 
 
@@ -23,17 +23,14 @@ class Reiserfs(FileSystem):
         }
     )
     switches = {"xattr": OptionSwitch(mount="user_xattr"), "acl": OptionSwitch(mount="acl")}
-    mkfs_flags = {
-        "-b": "value", "--block-size": "value", "-s": "value", "--journal-size": "value", "-t": "value",
-        "--transaction-max-size": "value", "-h": "value", "--hash": "value", "-u": "value", "--uuid": "value",
-        "-l": "value", "--label": "value",
-    }  # fmt: skip
-    mount_options = {
-        "acl": "", "noacl": "", "user_xattr": "", "nouser_xattr": "", "attrs": "", "noattrs": "",
-        "barrier": "none|flush", "block-allocator": "any", "commit": "int", "conv": "",
-        "data": "journal|ordered|writeback", "hash": "rupasov|tea|r5|detect", "nolog": "", "notail": "",
-        "tails": "on|off|small", "expose_privroot": "",
-    }  # fmt: skip
+    mkfs_flags = valued(
+        "-b --block-size -s --journal-size -t --transaction-max-size -h --hash -u --uuid -l --label"
+    )
+    mount_options = options(
+        "acl noacl user_xattr nouser_xattr attrs noattrs barrier=none|flush block-allocator=any "
+        "commit=int conv data=journal|ordered|writeback hash=rupasov|tea|r5|detect nolog notail "
+        "tails=on|off|small expose_privroot"
+    )
 
     # fs/reiserfs/super.c, reiserfs_show_options; seen with Linux 6.1.
     listed_as = {"tails=off": "notail", "block-allocator": "block-allocator="}

@@ -1,7 +1,7 @@
 """UDF: the file system of DVDs, here on a disk. mkudffs(8), Documentation/filesystems/udf.rst."""
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Made
+from fslab.storage.filesystems import FileSystem, Made, options, valued
 from fslab.system.tools import Tool
 
 
@@ -23,10 +23,10 @@ class Udf(FileSystem):
         }
     )
     mkfs_flags = {
-        "--label": "value", "-l": "value", "--udfrev": "value", "-r": "value", "--space": "value", "--ad": "value",
-        "--noefe": "", "--bootarea": "value", "--strategy": "value",
-    }  # fmt: skip
-    mount_options = {
-        "uid": "any", "gid": "any", "umask": "any", "mode": "any", "dmode": "any", "adinicb": "", "noadinicb": "",
-        "iocharset": "any", "longad": "", "shortad": "", "nostrict": "", "undelete": "", "unhide": "", "utf8": "",
-    }  # fmt: skip
+        **valued("--label -l --udfrev -r --space --ad --bootarea --strategy"),
+        **options("--noefe"),
+    }
+    mount_options = options(
+        "uid=any gid=any umask=any mode=any dmode=any adinicb noadinicb iocharset=any longad shortad "
+        "nostrict undelete unhide utf8"
+    )

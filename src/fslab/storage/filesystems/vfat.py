@@ -3,7 +3,7 @@
 import shlex
 
 from fslab.filesystem_abilities import Limits
-from fslab.storage.filesystems import FileSystem, Made, _foreign
+from fslab.storage.filesystems import FileSystem, Made, _foreign, options, valued
 from fslab.system.tools import Tool
 
 
@@ -19,16 +19,18 @@ class Vfat(FileSystem):
     min_size_bytes = 40 << 20  # FAT32 has at least 65525 clusters of 512 bytes, and two tables that list them
     limits = Limits(lacks=_foreign.FAT_LACKS, largest_file_bytes=(4 << 30) - 1)
     mkfs_flags = {
-        "-a": "", "-f": "value", "-F": "value", "-i": "value", "-n": "value", "-r": "value", "-R": "value",
-        "-s": "value", "-S": "value",
-    }  # fmt: skip
+        **valued("-f -F -i -n -r -R -s -S"),
+        **options("-a"),
+    }
     mount_options = {
-        **_foreign.MASK_OPTIONS, "allow_utime": "any", "codepage": "int", "check": "r|relaxed|n|normal|s|strict",
-        "debug": "", "discard": "", "dos1xfloppy": "", "errors": "continue|remount-ro", "flush": "",
-        "nfs": "stale_rw|nostale_ro?", "nonumtail": "", "quiet": "", "rodir": "",
-        "shortname": "lower|win95|winnt|mixed", "showexec": "", "sys_immutable": "", "time_offset": "any",
-        "tz": "UTC", "uni_xlate": "", "usefree": "", "utf8": "0|1?",
-    }  # fmt: skip
+        **_foreign.MASK_OPTIONS,
+        **options(
+            "allow_utime=any codepage=int check=r|relaxed|n|normal|s|strict debug discard dos1xfloppy "
+            "errors=continue|remount-ro flush nfs=stale_rw|nostale_ro? nonumtail quiet rodir "
+            "shortname=lower|win95|winnt|mixed showexec sys_immutable time_offset=any tz=UTC uni_xlate "
+            "usefree utf8=0|1?"
+        ),
+    }
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
         """Return ``mkfs.vfat -F 32 -I --mbr=n``, which accepts a whole disk and writes no partition table.

@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 from fslab.errors import nearest
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Kernels
+from fslab.storage.filesystems import FileSystem, Kernels, valued
 from fslab.system.tools import Tool
 
 # Without those that name files or ask for passphrases, and those that decide where and whether it is mounted.
@@ -48,7 +48,7 @@ class Zfs(FileSystem):
         }
     )
     limits_before = "2.3"  # its release notes: "Direct IO"; zfs(4), zfs_bclone_enabled
-    mkfs_flags = {"-o": "value", "-O": "value"}
+    mkfs_flags = valued("-o -O")
     mount_options = {}
     # zfsprops(7)
     removed_options = dict.fromkeys(

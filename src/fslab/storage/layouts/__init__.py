@@ -11,15 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from pydantic import Field, field_validator
+
 from fslab.cell import EntryOptions
-from fslab.errors import UnsupportedError
+from fslab.errors import LayoutError, UnsupportedError
 from fslab.registry import Registry
 from fslab.storage import StackDevice, Stripe, Workspace
 from fslab.system import kernel, tools
 from fslab.system.tools import Tool
+from fslab.units import Size, format_size, parse_size
 
 Argv = tuple[str, ...]
 LONGEST_VOLUME = 26  # characters; mdadm puts "none:" before the name of an array, and stores 31 (super1.c)
+LEAST_CHUNK_BYTES = 4 << 10  # a page: the minimum of dm-stripe and md
+MOST_DISKS = 64
 
 
 class LayoutOptions(EntryOptions):
@@ -163,3 +168,63 @@ REGISTRY: Registry[Layout[Any]] = Registry(
     otherwise="create any other one yourself and name its device: medium {type: device, path: /dev/mapper/NAME}, or "
     "/dev/md/NAME",
 )  # fmt: skip
+
+
+class Disks(LayoutOptions):
+    """The number of disks, all of the same size."""
+
+    disks: int = Field(2, ge=2, le=MOST_DISKS, description="number of disks")
+
+
+class Chunked(Disks):
+    """The number of disks, and the chunk: the bytes on one disk before the next."""
+
+    chunk: Size = Field("64k", description="bytes on one disk before the next, a power of two of at least 4k")
+
+    @field_validator("chunk")
+    @classmethod
+    def _chunk(cls, value: str) -> str:
+        chunk_bytes = parse_size(value)
+        if chunk_bytes < LEAST_CHUNK_BYTES or chunk_bytes & (chunk_bytes - 1):
+            least = format_size(LEAST_CHUNK_BYTES)
+            raise ValueError(f"chunk '{value}' is not a power of two of at least {least}")
+        return value
+
+    @property
+    def chunk_bytes(self) -> int:
+        return parse_size(self.chunk)
+
+
+class SeveralLayout(Layout[O]):
+    """A layout whose devices are all given to mkfs and mount."""
+
+    def assemble(
+        self,
+        options: O,
+        devices: Sequence[StackDevice],
+        workspace: Workspace,
+        undo: ExitStack,
+        *,
+        make: bool,
+        keep: bool,
+    ) -> StackDevice:
+        """Prepare the devices; only mkfs joins them. ``undo`` unregisters them in the kernel, because they go away."""
+        self.require(load=True)
+        plan = self.plan(options, [str(device.path) for device in devices], workspace.campaign)
+        for argv in plan.deactivate if keep else plan.remove:
+            undo.callback(workspace.run, "detach", argv, check=False)
+        for argv in plan.create if make else plan.activate:
+            workspace.run("attach", argv, failure=LayoutError)
+        first = devices[0]
+        facts = {
+            **first.facts,
+            "layout": self.name,
+            **options.model_dump(),
+            "parts": [dict(device.facts) for device in devices],
+        }
+        return StackDevice(
+            path=first.path,
+            size_bytes=self.usable_bytes(options, min(each.size_bytes for each in devices)),
+            discard=all(device.discard for device in devices),
+            facts=facts,
+        )

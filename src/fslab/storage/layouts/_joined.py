@@ -4,9 +4,8 @@ The commands come from the layout's plan. This module runs them, waits for the d
 """
 
 import os
-import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, ClassVar
 from fslab.errors import LayoutError, UnsafeError
 from fslab.storage import StackDevice, Workspace, overwrite_check
 from fslab.storage.layouts import Layout, LayoutPlan, O, volume_name
-from fslab.system import files, sysfs
+from fslab.system import files, sysfs, waiting
 
 NODE_DEADLINE_S = 10.0
 RELEASE_DEADLINE_S = 20.0
@@ -77,7 +76,9 @@ class JoinedLayout(Layout[O]):
         parts = {sysfs.block_directory(device).name: device for device in devices}
         ours = frozenset(parts)
         found = [block for block in sorted(sysfs.SYS.glob("block/*")) if self.is_joined(block, target, ours)]
-        lower = {name for block in found for name in slaves(block)} - {block.name for block in found}
+        lower = {slave.name for block in found for slave in sysfs.slaves(block)} - {
+            block.name for block in found
+        }
         members = {name: Path("/dev") / name for name in sorted(lower)}
         for block in sorted(found, key=lambda block: -_height(block)):
             if block.exists():  # it ends with the device above it, if the layout's tool could stop that
@@ -134,21 +135,20 @@ class JoinedLayout(Layout[O]):
             workspace.journal.undone(entry)
 
 
-def _wait_released(parts: Iterable[Path], again: Callable[[], object] = list) -> None:
+def _wait_released(parts: Collection[Path], again: Callable[[], object] = list) -> None:
     """Do ``again`` until no device holds one of the parts. LayoutError at the deadline."""
-    deadline = time.monotonic() + RELEASE_DEADLINE_S
-    while True:
+
+    def released() -> bool:
         again()
+        return not any(map(holders, parts))
+
+    if not waiting.until(released, RELEASE_DEADLINE_S, 0.05):
         held = {part.name: found for part in parts if (found := holders(part))}
-        if not held:
-            return
-        if time.monotonic() > deadline:
-            raise LayoutError(
-                f"is still held by {', '.join(sorted({name for names in held.values() for name in names}))}",
-                where=", ".join(held),
-                hint="stop what uses it, then run: fslab clean",
-            )
-        time.sleep(0.05)
+        raise LayoutError(
+            f"is still held by {', '.join(sorted({name for names in held.values() for name in names}))}",
+            where=", ".join(held),
+            hint="stop what uses it, then run: fslab clean",
+        )
 
 
 def holders(part: Path) -> list[str]:
@@ -156,25 +156,18 @@ def holders(part: Path) -> list[str]:
     return sorted(holder.name for holder in (sysfs.block_directory(part) / "holders").glob("*"))
 
 
-def slaves(block: Path) -> list[str]:
-    """Return the kernel names of the devices that a joined device lies on. ``block``: its directory in sysfs."""
-    return sorted(slave.name for slave in (block / "slaves").glob("*"))
-
-
 def disks_of(block: Path, parts: Set[str]) -> set[str]:
     """Return the kernel names of the disks below a joined device, through devices between them (those of a thin pool).
     It does not look below ``parts``."""
     found = set()
-    for name in slaves(block):
-        below = set() if name in parts else disks_of((sysfs.SYS / "class/block" / name).resolve(), parts)
-        found |= below or {name}
+    for slave in sysfs.slaves(block):
+        found |= (slave.name not in parts and disks_of(slave, parts)) or {slave.name}
     return found
 
 
 def _height(block: Path) -> int:
     """Return how many levels of devices lie below a device."""
-    below = [(sysfs.SYS / "class/block" / name).resolve() for name in slaves(block)]
-    return 1 + max((_height(each) for each in below), default=0)
+    return 1 + max(map(_height, sysfs.slaves(block)), default=0)
 
 
 def _wait_for(node: Path, parts: Sequence[Path]) -> Path:
@@ -182,15 +175,12 @@ def _wait_for(node: Path, parts: Sequence[Path]) -> Path:
 
     Without the wait, a tool that opens the name in /dev too early creates a regular file of this name and uses it.
     """
-    deadline = time.monotonic() + NODE_DEADLINE_S
-    while not node.is_block_device():
-        if time.monotonic() > deadline:
-            raise LayoutError(
-                "the volume was created, but its block device did not appear",
-                where=str(node),
-                hint="create missing device nodes: dmsetup mknodes",
-            )
-        time.sleep(0.02)
+    if not waiting.until(node.is_block_device, NODE_DEADLINE_S):
+        raise LayoutError(
+            "the volume was created, but its block device did not appear",
+            where=str(node),
+            hint="create missing device nodes: dmsetup mknodes",
+        )
     _check_parts_of(node, parts)
     block = sysfs.block_directory(node)
     real = Path("/dev") / block.name
@@ -199,8 +189,7 @@ def _wait_for(node: Path, parts: Sequence[Path]) -> Path:
 
 def _check_joined(node: Path, held: int, parts: Sequence[Path]) -> None:
     """Raise UnsafeError unless a name still leads to the joined device that is open, and that to its disks."""
-    number = os.fstat(held).st_rdev
-    if f"{os.major(number)}:{os.minor(number)}" != sysfs.device_number(node):
+    if sysfs.major_minor(os.fstat(held).st_rdev) != sysfs.device_number(node):
         raise UnsafeError("now names another device", where=str(node), hint="run: fslab clean")
     _check_parts_of(node, parts)
 

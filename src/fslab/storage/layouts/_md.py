@@ -4,17 +4,16 @@ Must not read more than the name of an array that fslab did not create.
 """
 
 import stat
-import time
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
-from fslab.storage import Stripe
-from fslab.storage.layouts import LayoutPlan, O, _options, volume_name
-from fslab.storage.layouts._joined import JoinedLayout, slaves
-from fslab.system import proc, sysfs
+from fslab.storage import Stripe, layouts
+from fslab.storage.layouts import LayoutPlan, O, volume_name
+from fslab.storage.layouts._joined import JoinedLayout
+from fslab.system import proc, sysfs, waiting
 from fslab.system.tools import Tool
 
 TOOLS = (Tool(program="mdadm", package="mdadm", version_pattern=r"v(\d+\.\d+(?:\.\d+)*)"),)
@@ -27,7 +26,7 @@ METADATA = "1.2"
 GONE_DEADLINE_S = 5.0
 
 
-class Bitmapped(_options.Disks):
+class Bitmapped(layouts.Disks):
     """Redundant levels can have a bitmap of the regions that are being written."""
 
     bitmap: Literal["none", "internal"] = Field(
@@ -36,11 +35,11 @@ class Bitmapped(_options.Disks):
     )
 
 
-class BitmappedChunked(_options.Chunked, Bitmapped):
+class BitmappedChunked(layouts.Chunked, Bitmapped):
     """Chunks and a bitmap."""
 
 
-C = TypeVar("C", bound=_options.Chunked)
+C = TypeVar("C", bound=layouts.Chunked)
 
 
 class Md(JoinedLayout[O]):
@@ -98,7 +97,10 @@ class Md(JoinedLayout[O]):
         """Return whether an array has this name, or no readable one and no other disks than these."""
         if sysfs.text(block / "md/metadata_version") != METADATA:  # others need not have a name
             return False
-        found, members = _name_of("--detail", Path("/dev") / block.name), set(slaves(block))
+        found, members = (
+            _name_of("--detail", Path("/dev") / block.name),
+            {slave.name for slave in sysfs.slaves(block)},
+        )
         return found == name or (found is None and bool(members) and members <= parts)
 
     def stop(self, block: Path, name: str, members: Sequence[Path]) -> None:  # noqa: ARG002
@@ -156,9 +158,8 @@ def _name_of(mode: str, node: Path) -> str | None:
 def _remove_node(node: Path) -> None:
     """Remove the node of a stopped array. The kernel removes its directory in sysfs only later, in a workqueue
     (drivers/md/md.c, mddev_delayed_delete)."""
-    block, deadline = sysfs.SYS / "block" / node.name, time.monotonic() + GONE_DEADLINE_S
-    while block.exists() and not slaves(block) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    block = sysfs.SYS / "block" / node.name
+    waiting.until(lambda: not block.exists() or sysfs.slaves(block), GONE_DEADLINE_S)
     if block.exists() or not node.is_block_device():
         return
     found = node.stat()

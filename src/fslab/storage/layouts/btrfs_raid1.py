@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.storage.layouts import _btrfs, _options
+from fslab.storage import layouts
+from fslab.storage.layouts import _own
 
 
-class BtrfsRaid1Options(_options.Disks):
+class BtrfsRaid1Options(layouts.Disks):
     """Two copies of data and metadata, on any number of disks."""
 
     without: ClassVar[Mapping[str, str]] = {"chunk": "btrfs RAID 1 has no chunk: remove it"}
 
 
-class BtrfsRaid1(_btrfs.OwnLayout[BtrfsRaid1Options]):
+class BtrfsRaid1(_own.OwnLayout[BtrfsRaid1Options]):
     """Two copies of data and metadata, each on another disk."""
 
     summary = "btrfs RAID 1: two copies of everything, kept by btrfs itself"

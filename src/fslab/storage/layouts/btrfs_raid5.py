@@ -4,21 +4,22 @@ from typing import Literal
 
 from pydantic import Field
 
-from fslab.storage.layouts import _btrfs, _options
+from fslab.storage import layouts
+from fslab.storage.layouts import _own
 
 
-class BtrfsRaid5Options(_btrfs.ChunklessOptions):
+class BtrfsRaid5Options(_own.ChunklessOptions):
     """Parity takes the space of one disk."""
 
     disks: int = Field(
-        3, ge=3, le=_options.MOST_DISKS, description="number of disks; parity takes the space of one"
+        3, ge=3, le=layouts.MOST_DISKS, description="number of disks; parity takes the space of one"
     )
     metadata: Literal["raid1", "raid5"] = Field(
         "raid1", description="profile of metadata; btrfs(5) advises against `raid5` for it"
     )
 
 
-class BtrfsRaid5(_btrfs.OwnLayout[BtrfsRaid5Options]):
+class BtrfsRaid5(_own.OwnLayout[BtrfsRaid5Options]):
     """The file system itself stripes data with parity, in chunks of 64 KiB. btrfs(5) calls it unstable: a power cut can
     leave parity that does not match its data (the write hole)."""
 

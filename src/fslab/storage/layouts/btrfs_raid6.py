@@ -4,21 +4,22 @@ from typing import Literal
 
 from pydantic import Field
 
-from fslab.storage.layouts import _btrfs, _options
+from fslab.storage import layouts
+from fslab.storage.layouts import _own
 
 
-class BtrfsRaid6Options(_btrfs.ChunklessOptions):
+class BtrfsRaid6Options(_own.ChunklessOptions):
     """The two parities take the space of two disks."""
 
     disks: int = Field(
-        4, ge=4, le=_options.MOST_DISKS, description="number of disks; the parities take the space of two"
+        4, ge=4, le=layouts.MOST_DISKS, description="number of disks; the parities take the space of two"
     )
     metadata: Literal["raid1c3", "raid6"] = Field(
         "raid1c3", description="profile of metadata; btrfs(5) advises against `raid6` for it"
     )
 
 
-class BtrfsRaid6(_btrfs.OwnLayout[BtrfsRaid6Options]):
+class BtrfsRaid6(_own.OwnLayout[BtrfsRaid6Options]):
     """The file system itself stripes data with two parities, in chunks of 64 KiB. btrfs(5) calls it unstable, as for
     RAID 5."""
 

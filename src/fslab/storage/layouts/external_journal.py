@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from pydantic import Field, field_validator
 
-from fslab.storage.layouts import LayoutOptions, LayoutPlan, _several
+from fslab.storage import layouts
+from fslab.storage.layouts import LayoutOptions, LayoutPlan
 from fslab.units import Size, format_size, parse_size
 
 LEAST_BYTES, LARGEST_BYTES = 64 << 20, 2000 << 20  # of a log of XFS: mkfs.xfs(8), and XFS_MAX_LOG_BYTES
@@ -29,7 +30,7 @@ class ExternalJournalOptions(LayoutOptions):
         return value
 
 
-class ExternalJournal(_several.SeveralLayout[ExternalJournalOptions]):
+class ExternalJournal(layouts.SeveralLayout[ExternalJournalOptions]):
     """The file system lies on the medium's first disk, its journal on the second: of a `device` medium, the second of
     its paths. Counters are those of both."""
 

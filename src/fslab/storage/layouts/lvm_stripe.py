@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from pydantic import field_validator
 
-from fslab.storage import Stripe
-from fslab.storage.layouts import LayoutPlan, _lvm, _options
+from fslab.storage import Stripe, layouts
+from fslab.storage.layouts import LayoutPlan, _lvm
 from fslab.units import format_size, parse_size
 
 
-class LvmStripeOptions(_options.Chunked):
+class LvmStripeOptions(layouts.Chunked):
     """LVM calls the chunk stripe size. Its extents have 4 MiB."""
 
     @field_validator("chunk")

@@ -1,10 +1,10 @@
 """md RAID 0: striping by the kernel's software RAID. md(4), mdadm(8)."""
 
-from fslab.storage import Stripe
-from fslab.storage.layouts import _md, _options
+from fslab.storage import Stripe, layouts
+from fslab.storage.layouts import _md
 
 
-class MdRaid0Options(_options.Chunked):
+class MdRaid0Options(layouts.Chunked):
     """The number of disks and the chunk."""
 
 

@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
-from fslab.storage import Stripe
-from fslab.storage.layouts import _md, _options
+from fslab.storage import Stripe, layouts
+from fslab.storage.layouts import _md
 
 COPIES = 2
 
@@ -11,7 +11,7 @@ COPIES = 2
 class MdRaid10Options(_md.BitmappedChunked):
     """Two copies of each chunk; the number of disks may be odd."""
 
-    disks: int = Field(4, ge=3, le=_options.MOST_DISKS, description="number of disks; may be odd")
+    disks: int = Field(4, ge=3, le=layouts.MOST_DISKS, description="number of disks; may be odd")
 
 
 class MdRaid10(_md.Md[MdRaid10Options]):

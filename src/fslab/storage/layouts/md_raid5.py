@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from fslab.storage.layouts import _md, _options
+from fslab.storage import layouts
+from fslab.storage.layouts import _md
 
 
 class MdRaid5Options(_md.BitmappedChunked):
@@ -11,7 +12,7 @@ class MdRaid5Options(_md.BitmappedChunked):
     disks: int = Field(
         3,
         ge=3,
-        le=_options.MOST_DISKS,
+        le=layouts.MOST_DISKS,
         description="number of disks; parity takes the space of one",
     )
 

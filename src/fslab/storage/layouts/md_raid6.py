@@ -2,14 +2,15 @@
 
 from pydantic import Field
 
-from fslab.storage.layouts import _md, _options
+from fslab.storage import layouts
+from fslab.storage.layouts import _md
 
 
 class MdRaid6Options(_md.BitmappedChunked):
     """The two parities take the space of two disks."""
 
     disks: int = Field(
-        4, ge=4, le=_options.MOST_DISKS, description="number of disks; the parities take the space of two"
+        4, ge=4, le=layouts.MOST_DISKS, description="number of disks; the parities take the space of two"
     )
 
 

@@ -1,13 +1,13 @@
 """ZFS's own mirror: a copy on every disk. zpoolconcepts(7), "Virtual Devices"."""
 
-from fslab.storage.layouts import _zfs
+from fslab.storage.layouts import _own
 
 
-class ZfsMirrorOptions(_zfs.GroupOptions):
+class ZfsMirrorOptions(_own.GroupOptions):
     """As many copies as disks."""
 
 
-class ZfsMirror(_zfs.GroupLayout[ZfsMirrorOptions]):
+class ZfsMirror(_own.GroupLayout[ZfsMirrorOptions]):
     """A copy of everything on every disk."""
 
     summary = "ZFS mirror: a copy of everything on every disk, kept by ZFS itself"

@@ -4,14 +4,15 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from fslab.storage.layouts import _options, _zfs
+from fslab.storage import layouts
+from fslab.storage.layouts import _own
 
 
-class ZfsRaidzOptions(_zfs.GroupOptions):
+class ZfsRaidzOptions(_own.GroupOptions):
     """Parity takes at least the space of as many disks."""
 
     disks: int = Field(
-        3, ge=2, le=_options.MOST_DISKS, description="number of disks, more than those of parity"
+        3, ge=2, le=layouts.MOST_DISKS, description="number of disks, more than those of parity"
     )
     parity: int = Field(1, ge=1, le=3, description="disks that may fail: raidz, raidz2 or raidz3")
 
@@ -22,7 +23,7 @@ class ZfsRaidzOptions(_zfs.GroupOptions):
         return self
 
 
-class ZfsRaidz(_zfs.GroupLayout[ZfsRaidzOptions]):
+class ZfsRaidz(_own.GroupLayout[ZfsRaidzOptions]):
     """Data with parity. A block's stripe is as wide as the block needs, so small blocks take more parity."""
 
     summary = "ZFS raidz: data with one to three parts of parity, by ZFS itself"

@@ -175,7 +175,7 @@ class Medium(ABC, Generic[O]):
         return
 
     def request_log(self, options: O, workspace: Workspace, slot: str) -> Path | None:  # noqa: ARG002
-        """Return the log of all requests since the run began (``system.block_log``); None if it keeps none."""
+        """Return the log of all requests since the run began (``system.disk_server``); None if it keeps none."""
         return None
 
     def profile(self, options: O) -> str | None:  # noqa: ARG002

@@ -3,24 +3,20 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from fslab import scaling
 from fslab.errors import NoSpaceError, ToolFailedError
-from fslab.storage import Drive, StackDevice, Workspace, images
-from fslab.storage.media import _copies, _faults, _loop, _profiles
+from fslab.storage import Drive, StackDevice, Workspace, undone_later
+from fslab.storage.media import _disk_options, _image, _loop
 from fslab.storage.media._disk_options import Logged, VirtualOptions
-from fslab.system import disk_server, loop_devices, sysfs
+from fslab.system import disk_server, sysfs
 from fslab.units import format_size, parse_size
 
-STATISTICS = ("operations", "late_ns", "model", "stored_bytes", "no_space", "realtime", "time_ns", "rate")
 MAP_BYTES_PER_PAGE = 8
 PAGE_BYTES = 4096
-MIB = 1 << 20
 AHEAD = "answers ahead"  # the key in Workspace.media
 READ_AHEAD_LEAST_KIB = 128  # VM_READAHEAD_PAGES, include/linux/pagemap.h
-CACHE_LEAST_BYTES = 2 * MIB  # the longest write-back
 REQUEST_LOG_BYTES = 256 << 20  # 4 million requests
 
 
@@ -28,7 +24,7 @@ def argv(options: VirtualOptions, directory: Path) -> tuple[str, ...]:
     """Return the options of ``fslab-disk serve`` for this directory."""
     words = ["--size", str(options.size_bytes), "--memory", str(parse_size(options.memory))]
     words += ["--seed", str(options.seed), "--speed", f"{options.speed:g}"]
-    if options.profile != _profiles.NONE:
+    if options.profile != _disk_options.NONE:
         words += ["--profile", options.profile]
     words += ["--cache", options.write_cache]
     if options.array_disks > 1:
@@ -46,14 +42,6 @@ def argv(options: VirtualOptions, directory: Path) -> tuple[str, ...]:
     return tuple(words)
 
 
-def planned(options: VirtualOptions) -> tuple[tuple[str, ...], ...]:
-    directory = Path("/run/fslab/CAMPAIGN/disk-N")
-    attach = loop_devices.attach_argv(
-        directory / disk_server.FILE, direct=True, device=Path("/dev/loopN"), sector_bytes=options.sector_size
-    )
-    return (disk_server.TOOL.program, "serve", str(directory), *argv(options, directory)), tuple(attach)
-
-
 def memory_bytes(options: VirtualOptions) -> int:
     """Return the most memory that a disk can use.
 
@@ -68,35 +56,10 @@ def memory_bytes(options: VirtualOptions) -> int:
     return taken + mapped // PAGE_BYTES * MAP_BYTES_PER_PAGE
 
 
-def seek_s(options: VirtualOptions) -> float:
-    """Return half a rotation and a short seek of a hard disk, at the study's speed. Files lie close together."""
-    if options.kind != "hdd":
-        return 0.0
-    rpm, average_ms = float(options.figures["rpm"]), float(options.figures["average_ms"])
-    return (30 / rpm + average_ms / 3000) / options.speed
-
-
-def check(options: VirtualOptions, disks: int, *, mounted: bool = True) -> None:
-    """Raise an error unless so many of these disks can be served: the server, FUSE if they are mounted, and memory."""
-    disk_server.check_supported(mounted=mounted)
-    images.check_memory(disks * memory_bytes(options))
-
-
 def log_bytes(options: VirtualOptions) -> int:
     """Return the largest size of its log: as much as the disk holds if it contains data."""
     sizes = {Logged.NO: 0, Logged.REQUESTS: REQUEST_LOG_BYTES, Logged.DATA: parse_size(options.memory)}
     return sizes[options.log]
-
-
-def scaled(options: VirtualOptions, factor: float, *, least_bytes: int) -> scaling.Changes:
-    """Return its memory, and its cache if the study gives a size, ``factor`` times as large."""
-    found: scaling.Changes = {
-        "memory": scaling.size(options.memory, factor, least_bytes=least_bytes, unit_bytes=MIB)
-    }
-    if options.cache_size is None:
-        return found
-    cache = scaling.size(options.cache_size, factor, least_bytes=CACHE_LEAST_BYTES, unit_bytes=MIB)
-    return {**found, "cache_size": cache}
 
 
 def key(slot: str) -> str:
@@ -122,8 +85,8 @@ def served(
     directory = known.directory if known else workspace.runtime / f"disk-{number}"
     words = argv(options, directory) if mounted else (*argv(options, directory), disk_server.UNMOUNTED)
     if known is None:
-        entry = workspace.journal.will_create("disk", str(directory))
-        workspace.exit.callback(_end, workspace, slot, entry, directory)
+        end = partial(_end, workspace, slot, directory)
+        undone_later(workspace.journal, "disk", directory, workspace.exit, end)
     elif known.runs and known.options == words:
         return known
     else:
@@ -156,7 +119,7 @@ def attach(
     (queue / "rotational").write_text("1" if options.kind == "hdd" else "0")
     if options.array_disks > 1:
         (queue / "read_ahead_kb").write_text(str(_read_ahead_kib(options)))
-    if options.profile != _profiles.NONE:
+    if options.profile != _disk_options.NONE:
         known: int | None = workspace.media.get(AHEAD)
         fidelity = server.ask("calibrate", path=str(device.path), ahead_ns=known)
         workspace.media[AHEAD] = fidelity["ahead_ns"]
@@ -194,7 +157,7 @@ def in_real_time(server: disk_server.Server | None, options: VirtualOptions) -> 
     # What needs the data clears the log when it begins to record. Until then, logging would only take time.
     server.ask("clear", unlogged=options.log is Logged.DATA)
     server.ask("pace", real=True)
-    for fault in _faults.parse(options.faults):
+    for fault in _disk_options.parse_faults(options.faults):
         server.ask("arm", **fault)
     try:
         yield
@@ -202,12 +165,6 @@ def in_real_time(server: disk_server.Server | None, options: VirtualOptions) -> 
         with suppress(ToolFailedError):  # the server has ended: the trial fails for that reason anyway
             server.ask("disarm")
             server.ask("pace", real=False)
-
-
-def halt(server: disk_server.Server | None, *, halted: bool) -> None:
-    """Stop the model's time, or let it go on. Without a model, requests are answered at once."""
-    if server is not None and server.timed:
-        server.ask("halt", halted=halted)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -218,7 +175,7 @@ class Kept:
 
     def save(self, name: str) -> None:
         statistics = self.server.ask("statistics")
-        _copies.check_memory(statistics["stored_bytes"], statistics["kept_bytes"])
+        _image.check_memory_for_copy(statistics["stored_bytes"], statistics["kept_bytes"])
         self.server.ask("keep", name=name)
 
     def load(self, name: str) -> tuple[str, ...]:
@@ -233,24 +190,6 @@ class Kept:
         self.server.ask("forget", name=name)
 
 
-def request_log(server: disk_server.Server | None, options: VirtualOptions) -> Path | None:
-    """Return the log, complete, if the study asks for one of the requests. That with the data belongs to ``crash``.
-
-    NoSpaceError if it is incomplete.
-    """
-    if server is None or options.log is not Logged.REQUESTS:
-        return None
-    if not server.ask("statistics")["logging"]:
-        raise NoSpaceError(
-            f"no room for the log of requests: it has at most {format_size(REQUEST_LOG_BYTES)}, and leaves some of "
-            "its file system free",
-            where=str(server.directory.parent),
-            hint="shorten the run, or leave out 'log' of the medium",
-        )
-    server.ask("sync")
-    return disk_server.log_of(server.directory)
-
-
 def check_room(server: disk_server.Server, options: VirtualOptions) -> None:
     """Raise NoSpaceError if the memory for the disk's contents was full. File systems report this as I/O errors."""
     if server.runs and server.ask("statistics")["no_space"]:
@@ -262,34 +201,8 @@ def check_room(server: disk_server.Server, options: VirtualOptions) -> None:
         )
 
 
-def facts(server: disk_server.Server, options: VirtualOptions) -> dict[str, Any]:
-    """Return the facts of the disk for the record: all that determines its times, and how accurately it can serve.
-
-    NoSpaceError if its memory was full.
-    """
-    check_room(server, options)
-    statistics = server.ask("statistics")
-    return {
-        "profile": options.profile,
-        "figures": dict(options.figures),
-        "cache": options.write_cache,
-        "seed": options.seed,
-        "speed": options.speed,
-        "steady": options.steady,
-        "array_disks": options.array_disks,
-        "array_chunk": options.array_chunk,
-        "slow": options.slow,
-        "faults": list(_faults.parse(options.faults)),
-        "memory_limit_bytes": parse_size(options.memory),
-        "fidelity": server.ready.get("fidelity"),
-        "io_flusher": disk_server.may_flush(server.child.pid),
-        "statistics": {name: statistics[name] for name in STATISTICS},
-    }
-
-
-def _end(workspace: Workspace, slot: str, entry: str, directory: Path) -> None:
+def _end(workspace: Workspace, slot: str, directory: Path) -> None:
     server = workspace.media.pop(key(slot), None)
     if server is not None:
         server.end()
     disk_server.clean(directory)
-    workspace.journal.undone(entry)

@@ -1,19 +1,35 @@
-"""The options of a virtual disk in a study file."""
+"""The options of a virtual disk in a study file: the modelled disk, with its figures and their sources, as ``fslab-disk
+list`` prints them, and its faults, such as ``stuck delay=2s probability=0.001; latent start=1m``. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from importlib.resources import files
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from fslab.storage import Stripe, media
-from fslab.storage.media import _faults, _profiles
-from fslab.units import SomeSize, parse_size
+from fslab.units import SomeSize, parse_duration, parse_size
 
 SECTOR_BYTES = 4096
 SSD_MOST_BYTES = 15 << 40  # the model numbers its flash pages with 32 bits: 16 TiB, less rounding
+
+
+NONE = "none"
+FAULT_EFFECTS = ("error", "latent", "bit-rot", "shorn", "stuck", "ignore-flush")
+FAULT_OPERATIONS = ("read", "write", "flush", "discard")
+
+
+def _read() -> dict[str, dict[str, Any]]:
+    kinds = json.loads(files(__package__).joinpath("profiles.json").read_text("utf-8"))
+    return {profile["name"]: {"kind": kind, **profile} for kind, all_ in kinds.items() for profile in all_}
+
+
+PROFILES: Mapping[str, dict[str, Any]] = _read()
+NAMES = (NONE, *PROFILES)
 
 
 class WriteCache(StrEnum):
@@ -36,7 +52,7 @@ class VirtualOptions(media.MediumOptions):
     """The modelled disk and its behaviour. Each disk of a layout has its own seed: ``seed``, ``seed`` + 1, …"""
 
     profile: str = Field(
-        description=f"the modelled disk: {', '.join(_profiles.NAMES)}; none: no model, requests take no extra time"
+        description=f"the modelled disk: {', '.join(NAMES)}; none: no model, requests take no extra time"
     )
     size: SomeSize = Field(
         "1t", description="size of the disk, a multiple of 4k; only written blocks take memory"
@@ -99,8 +115,8 @@ class VirtualOptions(media.MediumOptions):
     @field_validator("profile")
     @classmethod
     def _known(cls, value: str) -> str:
-        if value not in _profiles.NAMES:
-            raise ValueError(f"unknown profile '{value}'; known: {', '.join(_profiles.NAMES)}")
+        if value not in NAMES:
+            raise ValueError(f"unknown profile '{value}'; known: {', '.join(NAMES)}")
         return value
 
     @field_validator("size", "memory", "cache_size", "array_chunk")
@@ -113,7 +129,7 @@ class VirtualOptions(media.MediumOptions):
     @field_validator("faults")
     @classmethod
     def _armable(cls, value: str) -> str:
-        _faults.parse(value)
+        parse_faults(value)
         return value
 
     @model_validator(mode="after")
@@ -145,7 +161,7 @@ class VirtualOptions(media.MediumOptions):
     @property
     def figures(self) -> Mapping[str, Any]:
         """The figures of the profile; empty without a model."""
-        return _profiles.PROFILES.get(self.profile, {})
+        return PROFILES.get(self.profile, {})
 
     @property
     def size_bytes(self) -> int:
@@ -166,3 +182,69 @@ class VirtualOptions(media.MediumOptions):
     def kind(self) -> str | None:
         """``hdd`` or ``ssd``; None without a model."""
         return self.figures.get("kind")
+
+
+def parse_faults(text: str) -> tuple[dict[str, Any], ...]:
+    """Return the faults as arguments of the server's request ``arm``. ValueError for what the server would refuse."""
+    return tuple(_fault(part.split()) for part in text.split(";") if part.strip())
+
+
+def _fault(words: list[str]) -> dict[str, Any]:
+    effect, *pairs = words
+    if effect not in FAULT_EFFECTS:
+        raise ValueError(f"unknown fault '{effect}'; known: {', '.join(FAULT_EFFECTS)}")
+    fault: dict[str, Any] = {"effect": effect}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        if key not in _FAULT_VALUES:
+            raise ValueError(
+                f"fault '{effect}': unknown '{pair}'; known: {', '.join(f'{name}=' for name in _FAULT_VALUES)}"
+            )
+        name, read = _FAULT_VALUES[key]
+        try:
+            fault[name] = read(value)
+        except ValueError as error:
+            raise ValueError(f"fault '{effect}': '{pair}': {error}") from error
+    if (effect == "stuck") != ("delay_ns" in fault):
+        raise ValueError(f"fault '{effect}' {'needs a' if effect == 'stuck' else 'has no'} 'delay'")
+    if effect == "latent" and "probability" in fault:
+        raise ValueError(
+            "fault 'latent' has no 'probability': all of its sectors fail until they are written"
+        )
+    if fault.get("end", 1) <= fault.get("start", 0):
+        raise ValueError(f"fault '{effect}': 'end' must be greater than 'start'")
+    return fault
+
+
+def _operation(value: str) -> str:
+    if value not in FAULT_OPERATIONS:
+        raise ValueError(f"must be one of {', '.join(FAULT_OPERATIONS)}")
+    return value
+
+
+def _share(value: str) -> float:
+    share = float(value)
+    if not 0 < share <= 1:
+        raise ValueError("must be above 0 and at most 1")
+    return share
+
+
+def _times(value: str) -> int:
+    times = int(value)
+    if times < 1:
+        raise ValueError("must be at least 1")
+    return times
+
+
+def _nanoseconds(value: str) -> int:
+    return round(parse_duration(value) * 1e9)
+
+
+_FAULT_VALUES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "op": ("op", _operation),
+    "start": ("start", parse_size),
+    "end": ("end", parse_size),
+    "probability": ("probability", _share),
+    "times": ("times", _times),
+    "delay": ("delay_ns", _nanoseconds),
+}

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from fslab.errors import MountError, NeedsRootError, UnsafeError, UnsupportedError
-from fslab.storage import Growth, StackDevice, Workspace, images
+from fslab.storage import Growth, StackDevice, Workspace, images, undone_later
 from fslab.system import files, loop_devices, mounts, proc, rights, signals, sysfs
 
 _REMOVED = frozenset({errno.ENXIO, errno.ENODEV, errno.ENOENT})
@@ -122,7 +122,7 @@ def _attached(
     while True:
         with ExitStack() as attempt:
             device = attempt.enter_context(loop_devices.added()) if new else loop_devices.free()
-            attempt.callback(_detach, image, workspace, workspace.journal.will_create("loop", str(image)))
+            undone_later(workspace.journal, "loop", image, attempt, partial(loop_devices.detach, image))
             try:
                 held = files.held(device, attempt)
             except OSError as error:
@@ -158,8 +158,3 @@ def _check_backing(held: int, image: Path, made: tuple[int, int]) -> None:
     # losetup opened it by name, and the owner of the directory can make this name any file or disk.
     if found.file != made or not found.whole:
         raise UnsafeError("another program replaced the image", where=str(image), hint=images.ONLY_YOURS)
-
-
-def _detach(image: Path, workspace: Workspace, entry: str) -> None:
-    loop_devices.detach(image)
-    workspace.journal.undone(entry)

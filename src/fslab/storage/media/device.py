@@ -12,8 +12,8 @@ from pydantic import Field, field_validator
 
 from fslab.errors import UnsafeError, UsageError
 from fslab.names import LocalPath
-from fslab.storage import StackDevice, Workspace, media, overwrite_check, signatures
-from fslab.storage.media import MediumPlan, _loop, _named
+from fslab.storage import StackDevice, Workspace, media, named_devices, overwrite_check
+from fslab.storage.media import MediumPlan, _loop
 from fslab.system import sysfs
 
 
@@ -93,13 +93,13 @@ class Device(media.Medium[DeviceOptions]):
         undo: ExitStack,  # noqa: ARG002
     ) -> StackDevice:
         """Return the device, after another check that it is unused and still the same disk."""
-        device = _named.held(options.path, workspace)
+        device = named_devices.held(options.path, workspace)
         facts = sysfs.geometry(device)
         if not facts["size_bytes"]:
             raise UnsafeError("cannot determine its size", where=options.path, hint="choose another device")
         return StackDevice(
             path=device, size_bytes=facts["size_bytes"], discard=True, facts=facts, name=options.path,
-            check=partial(_named.check_same, options.path, workspace),
+            check=partial(named_devices.check_same, options.path, workspace),
         )  # fmt: skip
 
     def recheck(self, options: Sequence[DeviceOptions], workspace: Workspace) -> None:
@@ -107,8 +107,8 @@ class Device(media.Medium[DeviceOptions]):
 
         The check that it is blank takes up to a minute for each device.
         """
-        _named.recheck([each.path for each in options], workspace)
+        named_devices.recheck([each.path for each in options], workspace)
 
     def made(self, options: DeviceOptions, workspace: Workspace) -> None:
         """Journal the file system's signature, so that it is wiped after a crash, too."""
-        signatures.record(options.path, workspace)
+        named_devices.record_signature(options.path, workspace)

@@ -2,13 +2,14 @@
 
 import os
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from pydantic import Field
 
 from fslab.errors import UnsafeError
 from fslab.names import LocalPath
-from fslab.storage import Workspace, images, media
+from fslab.storage import Workspace, images, media, undone_later
 from fslab.storage.media import MediumPlan
 from fslab.system import trees
 
@@ -40,16 +41,13 @@ class Directory(media.Medium[DirectoryOptions]):
         path = directory.resolve() / f"fslab-{workspace.campaign}-{slot}"
         if os.path.lexists(path):
             raise UnsafeError("exists already; fslab does not touch it", where=str(path))
-        entry = workspace.journal.will_create("tree", str(path))
-        try:
-            path.mkdir(mode=0o700)
-        except OSError:  # another program has just created this name: fslab must not remove it
-            workspace.journal.undone(entry)
-            raise
-        undo.callback(_remove, path, workspace, entry)
+        with ExitStack() as made:
+            entry = undone_later(workspace.journal, "tree", path, made, partial(trees.remove, path))
+            try:
+                path.mkdir(mode=0o700)
+            except OSError:  # another program has just created this name: fslab must not remove it
+                made.pop_all()
+                workspace.journal.undone(entry)
+                raise
+            undo.push(made.pop_all())
         return path
-
-
-def _remove(path: Path, workspace: Workspace, entry: str) -> None:
-    trees.remove(path)
-    workspace.journal.undone(entry)

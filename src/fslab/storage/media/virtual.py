@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from fslab import scaling
+from fslab.errors import NoSpaceError
 from fslab.storage import Drive, StackDevice, Stripe, Workspace, images, media
-from fslab.storage.media import Copies, MediumPlan, _disk, _image, _loop, _profiles
-from fslab.storage.media._disk_options import VirtualOptions
+from fslab.storage.media import Copies, MediumPlan, _disk, _disk_options, _image, _loop
+from fslab.storage.media._disk_options import Logged, VirtualOptions, parse_faults
 from fslab.system import disk_server, loop_devices
-from fslab.units import parse_size
+from fslab.units import format_size, parse_size
+
+STATISTICS = ("operations", "late_ns", "model", "stored_bytes", "no_space", "realtime", "time_ns", "rate")
+CACHE_LEAST_BYTES = 2 << 20  # the longest write-back
 
 
 class Virtual(media.Medium[VirtualOptions]):
@@ -20,27 +24,38 @@ class Virtual(media.Medium[VirtualOptions]):
     summary = "virtual disk: models of hard disks and SSDs, with write caches and faults"
     image = True
     tools = (disk_server.TOOL,)
-    profiles = _profiles.PROFILES
+    profiles = _disk_options.PROFILES
     Options = VirtualOptions
 
     def plan(self, options: VirtualOptions, site_images: Path) -> MediumPlan:  # noqa: ARG002
         """Return the plan: a server and a loop device, and memory for written data and an SSD's map."""
+        directory = Path("/run/fslab/CAMPAIGN/disk-N")
+        file, device, sector = directory / disk_server.FILE, Path("/dev/loopN"), options.sector_size
+        attach = tuple(loop_devices.attach_argv(file, direct=True, device=device, sector_bytes=sector))
+        served = _disk.argv(options, directory)
         return MediumPlan(
             device="/dev/loopN",
             size_bytes=options.size_bytes,
             holds_bytes=parse_size(options.memory),
             holds_key="memory",
-            commands=tuple(("attach", argv) for argv in _disk.planned(options)),
+            commands=(
+                ("attach", (disk_server.TOOL.program, "serve", str(directory), *served)),
+                ("attach", attach),
+            ),
             space={images.MEMORY: _disk.memory_bytes(options)},
         )
 
     def seek_s(self, options: VirtualOptions) -> float:
-        return _disk.seek_s(options)
+        """Return half a rotation and a short seek of a hard disk, at the study's speed. Files lie close together."""
+        if options.kind != "hdd":
+            return 0.0
+        rpm, average_ms = float(options.figures["rpm"]), float(options.figures["average_ms"])
+        return (30 / rpm + average_ms / 3000) / options.speed
 
     def check(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         _loop.check_root(self.name)
         loop_devices.check_supported()
-        _disk.check(options, disks)
+        self._check_served(options, disks, mounted=True)
 
     def each(self, options: VirtualOptions, disks: int) -> Sequence[VirtualOptions]:
         """Return the options of each disk: each has its own seed, and ``slow`` applies only to the first."""
@@ -86,13 +101,22 @@ class Virtual(media.Medium[VirtualOptions]):
         return _disk.in_real_time(_disk.running(workspace, slot), options)
 
     def halt(self, options: VirtualOptions, workspace: Workspace, slot: str, *, halted: bool) -> None:  # noqa: ARG002
-        _disk.halt(_disk.running(workspace, slot), halted=halted)
+        """Stop the model's time, or let it go on. Without a model, requests are answered at once."""
+        if (server := _disk.running(workspace, slot)) is not None and server.timed:
+            server.ask("halt", halted=halted)
 
     def host_only(self, options: VirtualOptions) -> str | None:
         return _image.sectors_need_host(options.sector_size)
 
     def check_image(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
-        _disk.check(options, disks, mounted=os.geteuid() == 0)
+        self._check_served(options, disks, mounted=os.geteuid() == 0)
+
+    @staticmethod
+    def _check_served(options: VirtualOptions, disks: int, *, mounted: bool) -> None:
+        """Raise an error unless so many of these disks can be served: the server, FUSE if they are mounted, and
+        memory."""
+        disk_server.check_supported(mounted=mounted)
+        images.check_memory(disks * _disk.memory_bytes(options))
 
     def drive(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Drive:
         """Return the slot's disk. Until the run, it does not work in real time. It is mounted on the host for root."""
@@ -103,17 +127,61 @@ class Virtual(media.Medium[VirtualOptions]):
         return options.kind != "hdd"  # hard disks do not support it
 
     def request_log(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Path | None:
-        return _disk.request_log(_disk.running(workspace, slot), options)
+        """Return the log, complete, if the study asks for one of the requests. That with the data belongs to ``crash``.
+
+        NoSpaceError if it is incomplete.
+        """
+        server = _disk.running(workspace, slot)
+        if server is None or options.log is not Logged.REQUESTS:
+            return None
+        if not server.ask("statistics")["logging"]:
+            raise NoSpaceError(
+                f"no room for the log of requests: it has at most {format_size(_disk.REQUEST_LOG_BYTES)}, and leaves "
+                "some of its file system free",
+                where=str(server.directory.parent),
+                hint="shorten the run, or leave out 'log' of the medium",
+            )
+        server.ask("sync")
+        return disk_server.log_of(server.directory)
 
     def profile(self, options: VirtualOptions) -> str | None:
         return options.profile if options.profile in self.profiles else None
 
     def scaled(self, options: VirtualOptions, factor: float, *, least_bytes: int) -> scaling.Changes:
-        return _disk.scaled(options, factor, least_bytes=least_bytes)
+        """Return its memory, and its cache if the study gives a size, ``factor`` times as large."""
+        sizes = {
+            "memory": (options.memory, least_bytes),
+            "cache_size": (options.cache_size, CACHE_LEAST_BYTES),
+        }
+        return {
+            key: scaling.size(text, factor, least_bytes=least, unit_bytes=1 << 20)
+            for key, (text, least) in sizes.items()
+            if text is not None
+        }
 
     def speed(self, options: VirtualOptions) -> float:
         return options.speed
 
     def about(self, options: VirtualOptions, workspace: Workspace, slot: str) -> dict[str, Any]:
-        server = _disk.running(workspace, slot)
-        return _disk.facts(server, options) if server is not None else {}
+        """Return all that determines its times, and how accurately it can serve. NoSpaceError if its memory was
+        full."""
+        if (server := _disk.running(workspace, slot)) is None:
+            return {}
+        _disk.check_room(server, options)
+        statistics = server.ask("statistics")
+        return {
+            "profile": options.profile,
+            "figures": dict(options.figures),
+            "cache": options.write_cache,
+            "seed": options.seed,
+            "speed": options.speed,
+            "steady": options.steady,
+            "array_disks": options.array_disks,
+            "array_chunk": options.array_chunk,
+            "slow": options.slow,
+            "faults": list(parse_faults(options.faults)),
+            "memory_limit_bytes": parse_size(options.memory),
+            "fidelity": server.ready.get("fidelity"),
+            "io_flusher": disk_server.may_flush(server.child.pid),
+            "statistics": {name: statistics[name] for name in STATISTICS},
+        }

@@ -70,7 +70,7 @@ WARNED = re.compile(
     rf"{_OF_KERNEL}"
     r"(?:EXT4-fs warning|BTRFS warning|XFS \([^)]*\): .*(?:possible memory allocation deadlock))"
 )
-# With a limit of the tool's memory, and as soon as what fslab starts (system.oom), it is a process of the tool.
+# With a limit of the tool's memory, and as soon as what fslab starts (system.priority), it is a process of the tool.
 _KILLED_IN_GROUP = re.compile(r"^Memory cgroup out of memory: Killed .* oom_score_adj:(?:[5-9]\d\d|1000)$")
 _LINES_SHOWN = 20
 

@@ -1,18 +1,12 @@
-"""How Linux distributions name and install packages. One file per family; reads os-release, installs nothing.
-
-``tools.Tool.package`` is the name in Debian; the file of a family contains only the names that differ.
-"""
+"""How families of Linux distributions name and install packages. Reads os-release, installs nothing."""
 
 import platform
-from abc import ABC
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
-from typing import ClassVar
-
-from fslab.registry import Registry
 
 # Names that Fedora and Arch share, and Debian does not.
-ELSEWHERE: Mapping[str, str | None] = {
+_ELSEWHERE: Mapping[str, str | None] = {
     "busybox-static": "busybox",
     "cryptsetup-bin": "cryptsetup",
     "dash": "bash",
@@ -30,18 +24,19 @@ ELSEWHERE: Mapping[str, str | None] = {
 }
 
 
-class Distribution(ABC):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Distribution:
     """A family of distributions.
 
     ``ids`` are its members' ID or ID_LIKE in os-release(5). ``install`` is the command before the package names.
-    ``names`` maps Debian's name of a package to the family's name, or to None if the family has no such package.
-    A package that is not in ``names`` has Debian's name.
+    ``names`` maps the name of a package in Debian, as in ``tools.Tool.package``, to the family's name if it differs, or
+    to None if the family has no such package.
     """
 
     name: str
-    ids: ClassVar[frozenset[str]]
-    install: ClassVar[str]
-    names: ClassVar[Mapping[str, str | None]] = {}
+    ids: frozenset[str]
+    install: str
+    names: Mapping[str, str | None] = field(default_factory=dict)
 
     def package(self, debian: str) -> str | None:
         """Return the family's name of a package; None if the family does not have it."""
@@ -57,7 +52,40 @@ class Distribution(ABC):
         return f"{self.install} {' '.join(own)}" if own else None
 
 
-REGISTRY: Registry[Distribution] = Registry("distribution", __name__, Distribution)
+FAMILIES = (
+    Distribution(
+        name="debian",
+        ids=frozenset({"debian", "ubuntu"}),
+        install="apt-get install --no-install-recommends",
+    ),
+    Distribution(  # with Red Hat's and EPEL. Names as of Fedora 42
+        name="fedora",
+        ids=frozenset({"fedora", "rhel", "centos"}),
+        install="dnf install --setopt=install_weak_deps=False",
+        names={
+            **_ELSEWHERE,
+            "mariadb-client-core": "mariadb",
+            "mariadb-server-core": "mariadb-server",
+            "mount": "util-linux-core",
+            "ntfs-3g": "ntfsprogs",
+            "postgresql": "postgresql-server",
+            "qemu-system-x86": "qemu-system-x86-core",
+            "smbclient": "samba-client",
+        },
+    ),
+    Distribution(  # names as of 2025. Packages that are only in the Arch User Repository count as missing
+        name="arch",
+        ids=frozenset({"arch", "archarm", "manjaro"}),
+        install="pacman -S --needed",
+        names={
+            **_ELSEWHERE,
+            "mariadb-client-core": "mariadb-clients",
+            "mariadb-server-core": "mariadb",
+            "mount": "util-linux",
+            "rocksdb-tools": None,
+        },
+    ),
+)
 
 
 @cache
@@ -72,8 +100,4 @@ def here() -> Distribution | None:
 
 def of(*ids: str) -> Distribution | None:
     """Return the family of the first of these os-release identifiers that belongs to one."""
-    for wanted in ids:
-        for _, family in REGISTRY:
-            if wanted in family.ids:
-                return family
-    return None
+    return next((family for wanted in ids for family in FAMILIES if wanted in family.ids), None)

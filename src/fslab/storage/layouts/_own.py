@@ -1,4 +1,5 @@
-"""The common parts of btrfs's own layouts: the file system itself spreads over its devices. mkfs.btrfs(8), btrfs(5).
+"""The common parts of layouts of btrfs and ZFS themselves, which spread over their devices. mkfs.btrfs(8), btrfs(5),
+zpoolconcepts(7).
 
 No joined block device is created. Only the kernel's registration of the devices has to be undone.
 """
@@ -7,15 +8,15 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from fslab.storage.layouts import LayoutPlan, O, _options
-from fslab.storage.layouts._several import SeveralLayout
+from fslab.storage import layouts
+from fslab.storage.layouts import LayoutPlan, O, SeveralLayout
 from fslab.system.tools import Tool
 
 BTRFS = Tool(program="btrfs", package="btrfs-progs")
 SHORT, LONG = ("-d", "-m", "-M"), ("--data", "--metadata", "--mixed")
 
 
-class ChunklessOptions(_options.Disks):
+class ChunklessOptions(layouts.Disks):
     """The number of disks. The chunk of btrfs is fixed."""
 
     without: ClassVar[Mapping[str, str]] = {"chunk": "the chunk of btrfs is always 64 KiB: remove it"}
@@ -55,3 +56,32 @@ class OwnLayout(SeveralLayout[O]):
                 raise ValueError(
                     f"mkfs option '{word}' sets a profile, but layout {self.name} sets it: remove the option"
                 )
+
+
+class GroupOptions(layouts.Disks):
+    """The number of disks. ZFS has no chunk."""
+
+    without: ClassVar[Mapping[str, str]] = {"chunk": "ZFS has no chunk; see its 'recordsize': remove it"}
+
+
+class GroupLayout(SeveralLayout[O]):
+    """Base of ZFS's groups of devices."""
+
+    filesystems = frozenset({"zfs"})
+    least_disk_bytes = 64 << 20  # zpool-create(8)
+
+    def group(self, options: O) -> str:
+        """Return zpool's word for the group."""
+        raise NotImplementedError(f"layout {self.name}: {options}")
+
+    def plan(self, options: O, devices: Sequence[str], campaign: str) -> LayoutPlan:  # noqa: ARG002
+        """Return the plan: ``zpool create`` gets all devices."""
+        first, *others = devices
+        wiped = (("wipefs", "--all", "--quiet", *devices),)
+        return LayoutPlan(
+            device=first,
+            members=tuple(others),
+            create=wiped,
+            remove=wiped,
+            mkfs_options=self.group(options),
+        )
