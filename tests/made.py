@@ -1,10 +1,13 @@
 """What tests need of campaigns: stacks, cells, campaigns and trials, made of the fields that matter to a test."""
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.store.campaign import Campaign
+from fslab.store.store import Store
 from fslab.trial_record import Status, TrialRecord, Value
 from fslab.units import Unit
 
@@ -59,6 +62,16 @@ def trial(block: int = 0, of: Cell = CELL, *, campaign: str = "c1", **more: Any)
         "started": STARTED, "duration_s": 1.0,
     }  # fmt: skip
     return TrialRecord(**{**fields, **more})
+
+
+def stored(path: Path, measured: Iterable[tuple[Campaign, Sequence[TrialRecord]]]) -> str:
+    """Return the path of a store with these campaigns and their trials."""
+    with Store.open(str(path)) as opened:
+        for made, trials in measured:
+            opened.create_campaign(made)
+            for each in trials:
+                opened.add_trial(each)
+    return str(path)
 
 
 def iops(value: float | None) -> dict[str, Value]:

@@ -13,7 +13,7 @@ from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, WorkloadSpec
 from fslab.claims.build import asked_of
 from fslab.claims.campaign_estimates import Trials
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.model import ClaimAnswer
+from fslab.claims.model import ClaimAnswer, ClaimVerdict
 from fslab.claims.parts import Part
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
@@ -34,6 +34,10 @@ def known_independent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate_model, "INDEPENDENCE_LEAST", 4)
 
 
+REPLICATED, PARTLY, OPEN = ClaimVerdict.REPLICATED, ClaimVerdict.PARTLY, ClaimVerdict.OPEN
+SMALL, TIE, OPPOSITE = ClaimVerdict.SMALL, ClaimVerdict.TIE, ClaimVerdict.OPPOSITE
+DIFFERS, REVERSED = ClaimVerdict.DIFFERS, ClaimVerdict.REVERSED
+NOT_TESTED, NO_LONGER, UNKNOWN = ClaimVerdict.NOT_TESTED, ClaimVerdict.NO_LONGER, ClaimVerdict.UNKNOWN
 RAM = MediumSpec(name="memory", type="ram")
 FIO = {"rw": "randwrite", "size": "64m", "runtime": "1s"}
 # Four differences with mean 0 and standard deviation √(20e-4/3); t(3) at 95 % is 3.18245, at 97.5 % 4.17653:

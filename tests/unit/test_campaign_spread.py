@@ -9,7 +9,19 @@ from statistics import variance
 
 import pytest
 from tests.made import known
-from tests.unit.claimed import HALF, cell, claim, known_independent, noisy, parts, steady, trials
+from tests.unit.claimed import (
+    HALF,
+    OPEN,
+    REPLICATED,
+    UNKNOWN,
+    cell,
+    claim,
+    known_independent,
+    noisy,
+    parts,
+    steady,
+    trials,
+)
 
 from fslab.answers.across_campaigns import (
     NO_SPREAD,
@@ -25,7 +37,7 @@ from fslab.cell import Cell, WorkloadSpec
 from fslab.claims.campaign_estimates import Trials, spread_of
 from fslab.claims.claim_words import claim_verdict_words
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.model import ClaimAnswer, ClaimVerdict, OpenReason
+from fslab.claims.model import ClaimAnswer, OpenReason
 from fslab.stats import Interval
 
 __all__ = ["known_independent"]
@@ -224,9 +236,9 @@ def spread(change: float) -> CampaignSpread:
 def test_campaigns_that_contradict_each_other_give_no_verdict() -> None:
     """One campaign says 10 % more, the other 10 % less, each surely: together they say that campaigns differ."""
     alone = campaigns("xfs > ext4", [1.1], NO_SPREAD)
-    assert alone.verdict is ClaimVerdict.REPLICATED
+    assert alone.verdict is REPLICATED
     both = campaigns("xfs > ext4", [1.1, 1 / 1.1], spread(log(1.1) * sqrt(2)))
-    assert (both.verdict, both.reason) == (ClaimVerdict.OPEN, OpenReason.CAMPAIGNS)
+    assert (both.verdict, both.reason) == (OPEN, OpenReason.CAMPAIGNS)
     assert both.more_s is None
     assert claim_verdict_words(both, printed=False) == "open: campaigns differ (another one may decide)"
 
@@ -234,7 +246,7 @@ def test_campaigns_that_contradict_each_other_give_no_verdict() -> None:
 @pytest.mark.usefixtures("known_independent")
 def test_campaigns_that_agree_decide_and_their_interval_has_what_changes() -> None:
     found = campaigns("xfs > ext4", [1.5, 1.5], spread(0.05))
-    assert found.verdict is ClaimVerdict.REPLICATED
+    assert found.verdict is REPLICATED
     (finding,) = found.findings
     assert finding.value == pytest.approx(1.5)
     # Two campaigns: half of the variance of each; the ratio of two cells has twice that of one.
@@ -247,26 +259,26 @@ def test_campaigns_that_agree_decide_and_their_interval_has_what_changes() -> No
 @pytest.mark.parametrize("levels", [[None, 1.5, 1.5], [1.5, None, 1.5]])
 def test_a_campaign_that_has_just_begun_does_not_hide_the_others(levels: Sequence[float | None]) -> None:
     found = campaigns("xfs > ext4", levels, spread(0.05))
-    assert found.verdict is ClaimVerdict.REPLICATED
+    assert found.verdict is REPLICATED
     assert found.findings[0].blocks == 8
-    assert campaigns("xfs > ext4", [None], None).verdict is ClaimVerdict.UNKNOWN
+    assert campaigns("xfs > ext4", [None], None).verdict is UNKNOWN
 
 
 def test_several_campaigns_need_not_know_the_autocorrelation() -> None:
     """What trials have in common within a campaign is a part of what changes between campaigns."""
     one = campaigns("xfs / ext4 >= 1.9", [2.0], None)
     two = campaigns("xfs / ext4 >= 1.9", [2.0] * 2, NO_SPREAD)
-    assert (one.verdict, one.reason) == (ClaimVerdict.OPEN, OpenReason.INDEPENDENCE)
-    assert two.verdict is ClaimVerdict.REPLICATED
+    assert (one.verdict, one.reason) == (OPEN, OpenReason.INDEPENDENCE)
+    assert two.verdict is REPLICATED
 
 
 @pytest.mark.usefixtures("known_independent")
 def test_what_shifts_a_whole_workload_cancels_in_a_ratio_of_its_cells_only() -> None:
     shifting = CampaignSpread(shifts=Component(variance=1.0))
-    assert campaigns("xfs > ext4", [1.5], shifting).verdict is ClaimVerdict.REPLICATED
+    assert campaigns("xfs > ext4", [1.5], shifting).verdict is REPLICATED
     elsewhere = cell("xfs", "other")
     found = campaigns("xfs on other > ext4 on w", [1.5], shifting, (EXT4, elsewhere))
-    assert (found.verdict, found.reason) == (ClaimVerdict.OPEN, OpenReason.CAMPAIGNS)
+    assert (found.verdict, found.reason) == (OPEN, OpenReason.CAMPAIGNS)
 
 
 @pytest.mark.usefixtures("known_independent")
@@ -274,4 +286,4 @@ def test_what_changes_the_whole_machine_cancels_in_a_ratio_of_workloads() -> Non
     faster = CampaignSpread(machine=Component(variance=1.0, freedom=1))
     elsewhere = cell("xfs", "other")
     found = campaigns("xfs on other > ext4 on w", [1.5], faster, (EXT4, elsewhere))
-    assert found.verdict is ClaimVerdict.REPLICATED
+    assert found.verdict is REPLICATED

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.made import known
-from tests.unit.claimed import cell, claim, noisy, trials
+from tests.unit.claimed import UNKNOWN, cell, claim, noisy, trials
 
 from fslab.api import claims
 from fslab.api.claims import of_campaign
@@ -91,7 +91,7 @@ def test_loop_vm_contradicts_itself_between_its_tables() -> None:
     found = verdicts("loop-vm")
     against = {name for name, verdict in found.items() if verdict is ClaimVerdict.CONTRADICTED}
     assert against == {"3", "4a", "7c", "8a", "13a", "13b"}
-    assert {name for name, verdict in found.items() if verdict is ClaimVerdict.UNKNOWN} == {"2"}
+    assert {name for name, verdict in found.items() if verdict is UNKNOWN} == {"2"}
 
 
 def test_tables_are_kept_apart() -> None:
@@ -141,7 +141,7 @@ def test_stable_can_be_read_in_two_ways() -> None:
 
 @pytest.mark.parametrize("study_id", ["multi-disk", "iozone-ssd-hdd"])
 def test_where_nothing_is_printed_nothing_is_reported(study_id: str) -> None:
-    assert set(verdicts(study_id).values()) == {ClaimVerdict.UNKNOWN}
+    assert set(verdicts(study_id).values()) == {UNKNOWN}
 
 
 def test_nas_file_management_prints_little() -> None:

@@ -6,17 +6,30 @@ from collections.abc import Mapping
 
 import pytest
 from tests.made import known
-from tests.unit.claimed import cell, claim, known_independent, noisy, parts, steady, trials
+from tests.unit.claimed import (
+    NO_LONGER,
+    NOT_TESTED,
+    REPLICATED,
+    REVERSED,
+    UNKNOWN,
+    cell,
+    claim,
+    known_independent,
+    noisy,
+    steady,
+    trials,
+)
 
 from fslab.cell import Cell, MachineSpec
 from fslab.claims import claim_words
 from fslab.claims.build import asked_of
 from fslab.claims.campaign_estimates import Trials
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, PartFinding
+from fslab.claims.model import ClaimAnswer, EvaluatedClaim, PartFinding
 from fslab.claims.parts import Bounds
-from fslab.claims.requirement_check import Setting, answers
+from fslab.claims.requirement_check import RequirementCheck, Setting, answers
 from fslab.claims.requirements import REGISTRY, CellFacts, Compared, Lever, demand, demands
+from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.verdict import margin_of
 from fslab.trial_record import Metric, Provenance, RunPart, Severity, TrialRecord, ValidityWarning
@@ -231,60 +244,60 @@ def waited(records: list[TrialRecord], wait: float, **of_part: object) -> list[T
     return [record.model_copy(update={"provenance": Provenance(parts=parts)}) for record in records]
 
 
+def disks(one: float, five: float, **of_part: object) -> list[TrialRecord]:
+    """Return trials on one disk and on five, twice as fast, that waited for this share of the time."""
+    ours, theirs = trials(ONE, steady(100.0)), trials(FIVE, noisy(200.0))
+    return [*waited(ours, one, **of_part), *waited(theirs, five, **of_part)]
+
+
+def answer(of_claim: Claim, records: list[TrialRecord], setting: Setting | None = None) -> ClaimAnswer:
+    scope = Scope(cells=tuple({record.cell.id: record.cell for record in records}.values()))
+    return answers([asked_of(of_claim, scope)], Evaluator(trials=Trials(records=records)), setting)[0]
+
+
 def judged(
     *that: str, one: float = 0.9, five: float = 0.9, setting: Setting | None = None, **more: object
 ) -> ClaimAnswer:
-    records = [*waited(trials(ONE, steady(100.0)), one), *waited(trials(FIVE, noisy(200.0)), five)]
-    asked = asked_of(claim(*that, **more), Scope(cells=(ONE, FIVE)))
-    return answers([asked], Evaluator(trials=Trials(records=records)), setting)[0]
+    return answer(claim(*that, **more), disks(one, five), setting)
 
 
 FASTER, SLOWER = "xfs[disks=5] > xfs[disks=1]", "xfs[disks=1] > xfs[disks=5]"
 
 
 def test_a_claim_is_not_tested_whatever_its_figures_say() -> None:
-    assert judged(FASTER).verdict is ClaimVerdict.REPLICATED
-    assert judged(SLOWER).verdict is ClaimVerdict.REVERSED
+    assert judged(FASTER).verdict is REPLICATED
+    assert judged(SLOWER).verdict is REVERSED
     for that in (FASTER, SLOWER, "xfs[disks=1] ~ xfs[disks=5] within 300%"):
         found = judged(that, one=0.04)
-        assert found.verdict is ClaimVerdict.NOT_TESTED
+        assert found.verdict is NOT_TESTED
         assert found.findings[0].value == pytest.approx(2.0 if that == FASTER else 0.5, rel=0.01)
         assert found.words.startswith("the disks were waited for 4 % of the time, so they can change this by")
         assert (found.direction, found.size, found.more_s, found.reason) == (None, None, None, None)
 
 
 def test_the_slower_cell_counts() -> None:
-    assert judged(FASTER, five=0.1).verdict is ClaimVerdict.REPLICATED
-    assert judged(FASTER, one=0.49).verdict is ClaimVerdict.NOT_TESTED
-    assert judged(FASTER, one=0.49, requires="wait >= 0.4").verdict is ClaimVerdict.REPLICATED
+    assert judged(FASTER, five=0.1).verdict is REPLICATED
+    assert judged(FASTER, one=0.49).verdict is NOT_TESTED
+    assert judged(FASTER, one=0.49, requires="wait >= 0.4").verdict is REPLICATED
 
 
 def test_on_the_publications_machine_a_changed_software_counts() -> None:
     same = Setting(same_machine=True)
-    assert judged(FASTER, one=0.1, setting=same).verdict is ClaimVerdict.NO_LONGER
-    assert judged(FASTER, setting=same).verdict is ClaimVerdict.REPLICATED
+    assert judged(FASTER, one=0.1, setting=same).verdict is NO_LONGER
+    assert judged(FASTER, setting=same).verdict is REPLICATED
     small = judged(FASTER, setting=same, requires="larger-than-memory")  # 64 MB, and memory is unknown
-    assert small.verdict is ClaimVerdict.NOT_TESTED
+    assert small.verdict is NOT_TESTED
 
 
 def test_one_tested_part_that_fails_decides_and_an_untested_one_leaves_the_rest_untested() -> None:
     """XFS differs in its disks and hardly waited; ext4 and XFS on one disk differ in the file system only."""
     ext4 = cell("ext4", layout={"type": "md-raid0", "disks": 1})
-    records = [
-        *waited(trials(ONE, steady(100.0)), 0.1),
-        *waited(trials(FIVE, noisy(200.0)), 0.1),
-        *trials(ext4, steady(50.0)),
-    ]
-
-    def both(second: str) -> ClaimAnswer:
-        asked = asked_of(claim(FASTER, second), Scope(cells=(ONE, FIVE, ext4)))
-        return answers([asked], Evaluator(trials=Trials(records=records)))[0]
-
-    fails = both("ext4 > xfs for disks=1")
-    assert fails.verdict is ClaimVerdict.REVERSED
-    assert [finding.verdict for finding in fails.findings] == [ClaimVerdict.NOT_TESTED, ClaimVerdict.REVERSED]
-    holds = both("xfs > ext4 for disks=1")
-    assert holds.verdict is ClaimVerdict.NOT_TESTED
+    records = [*disks(0.1, 0.1), *trials(ext4, steady(50.0))]
+    fails = answer(claim(FASTER, "ext4 > xfs for disks=1"), records)
+    assert fails.verdict is REVERSED
+    assert [finding.verdict for finding in fails.findings] == [NOT_TESTED, REVERSED]
+    holds = answer(claim(FASTER, "xfs > ext4 for disks=1"), records)
+    assert holds.verdict is NOT_TESTED
     assert holds.words.startswith("1 of 2 parts: the disks were waited for 10 %")
 
 
@@ -298,18 +311,15 @@ def test_stripes_of_the_disk_server_are_compared_with_one_disk_and_not_with_each
     ]
 
     def found(that: str) -> ClaimAnswer:
-        asked = asked_of(
-            claim(that, requires="wait >= 0.5"), Scope(cells=tuple(record.cell for record in records[::4]))
-        )
-        return answers([asked], Evaluator(trials=Trials(records=records)))[0]
+        return answer(claim(that, requires="wait >= 0.5"), records)
 
     between = found("xfs[layout=lvm-stripe] ~ xfs[layout=md-raid0] within 10%")
-    assert between.verdict is ClaimVerdict.NOT_TESTED
+    assert between.verdict is NOT_TESTED
     assert between.words.startswith("the disk server stripes, md and LVM themselves are not part of it")
     assert claim_words.untested_words([between]) == "1: md and LVM are not part of the disks"
     assert between.unmet[0].try_ == "--on guest"
     for layout in ("lvm-stripe", "md-raid0"):
-        assert found(f"xfs[layout={layout}] > xfs[layout=single]").verdict is ClaimVerdict.REPLICATED
+        assert found(f"xfs[layout={layout}] > xfs[layout=single]").verdict is REPLICATED
 
 
 def test_like_reasons_are_counted_together_whatever_stack_lacks_the_figure() -> None:
@@ -319,7 +329,7 @@ def test_like_reasons_are_counted_together_whatever_stack_lacks_the_figure() -> 
         "stat_rate of files on ext4[disks=2] is unknown",
         "files on xfs has no usable trial: it crashed",
     ]
-    unknown = ClaimVerdict.UNKNOWN
+    unknown = UNKNOWN
     part = PartFinding(what="w", where="", bound="", verdict=unknown)
     found = [
         ClaimAnswer(verdict=unknown, words="", parts=1, findings=(part.model_copy(update={"why": each}),))
@@ -331,26 +341,18 @@ def test_like_reasons_are_counted_together_whatever_stack_lacks_the_figure() -> 
 
 def test_untested_claims_cost_the_others_nothing() -> None:
     """The clear claim has the whole error: an untested one beside it is no claim with a verdict, and no open one."""
-    records = [*waited(trials(ONE, steady(100.0)), 0.1), *waited(trials(FIVE, noisy(200.0)), 0.1)]
-    records += [*trials(EXT4, steady(100.0)), *trials(XFS, noisy(200.0))]
+    records = [*disks(0.1, 0.1), *trials(EXT4, steady(100.0)), *trials(XFS, noisy(200.0))]
     scope = Scope(cells=(ONE, FIVE, EXT4, XFS))
     asked = [asked_of(claim(text), scope) for text in ("xfs[layout=single] / ext4 >= 1.91", FASTER)]
     clear, untested = answers(asked, Evaluator(trials=Trials(records=records)))
-    assert (clear.verdict, untested.verdict) == (ClaimVerdict.REPLICATED, ClaimVerdict.NOT_TESTED)
+    assert (clear.verdict, untested.verdict) == (REPLICATED, NOT_TESTED)
 
 
 def test_a_figure_is_judged_by_its_own_part_of_the_run() -> None:
     """The metric is write_iops: the part 'write' waited, the whole run hardly."""
     part = RunPart(seconds=0.5, wait=0.9)
-    records = [
-        *waited(trials(ONE, steady(100.0)), 0.1, write=part),
-        *waited(trials(FIVE, noisy(200.0)), 0.1, write=part),
-    ]
-    found, missing = parts(claim(FASTER), [ONE, FIVE])
-    assert not missing
-    asked = asked_of(claim(FASTER), Scope(cells=(ONE, FIVE)))
-    answer = answers([asked], Evaluator(trials=Trials(records=records)))[0]
-    assert (len(found), answer.verdict) == (1, ClaimVerdict.REPLICATED)
+    found = answer(claim(FASTER), disks(0.1, 0.1, write=part))
+    assert (found.parts, found.verdict) == (1, REPLICATED)
 
 
 def test_facts_come_from_usable_trials() -> None:
@@ -364,21 +366,15 @@ def test_facts_come_from_usable_trials() -> None:
     machine = records[0].model_copy(
         update={"provenance": Provenance(machine={"cpus": 1, "memory_bytes": MIB})}
     )
-    from fslab.claims.requirement_check import RequirementCheck
-
     check = RequirementCheck(trials=Trials(records=[machine, *records[1:]]))
     asked = asked_of(claim("ext4 / xfs > 1", metric="iops"), Scope(cells=(guest, XFS)))
     one = check.side(asked.parts[0].figures[0])
-    assert (one.cpus, one.memory_bytes, one.emulated, one.warnings) == (
-        1, MIB, True, frozenset({"zeros_only"}),
-    )  # fmt: skip
+    assert (one.cpus, one.memory_bytes, one.emulated, one.warnings) == (1, MIB, True, {"zeros_only"})
     assert (one.value, one.working_set_bytes) == (100.0, 64 * MIB)
 
 
 def test_two_sizes_show_the_cost_that_does_not_grow() -> None:
     """64 MiB at 64 MiB/s take 1 s, 128 MiB at 80 MiB/s take 1.6 s: 0.4 s of each do not grow."""
-    from fslab.claims.requirement_check import RequirementCheck
-
     small, large = (cell("ext4", rw="write", bs="1m", size=size) for size in ("64m", "128m"))
     records = [
         *trials(small, steady(64.0 * MIB), "write_bandwidth"),

@@ -6,7 +6,22 @@ import io
 
 import pytest
 from rich.console import Console
-from tests.unit.claimed import cell, claim, noisy, steady, trials
+from tests.unit.claimed import (
+    DIFFERS,
+    NO_LONGER,
+    OPEN,
+    OPPOSITE,
+    REPLICATED,
+    REVERSED,
+    SMALL,
+    TIE,
+    UNKNOWN,
+    cell,
+    claim,
+    noisy,
+    steady,
+    trials,
+)
 
 from fslab.claims.build import judged, tables
 from fslab.claims.campaign_estimates import Trials
@@ -56,7 +71,7 @@ def test_each_claim_has_both_answers() -> None:
 
 def test_a_publication_without_figures_has_no_line_beside_measured_ones() -> None:
     verdicts = made()
-    none = ClaimAnswer(verdict=ClaimVerdict.UNKNOWN, words="not printed", parts=1)
+    none = ClaimAnswer(verdict=UNKNOWN, words="not printed", parts=1)
     claims = tuple(each.model_copy(update={"published": none}) for each in verdicts.claims)
 
     def said(**more: object) -> str:
@@ -86,9 +101,9 @@ def test_two_sentences_come_before_the_claims() -> None:
 def test_claims_are_counted() -> None:
     assert made().counts(published=True) == {ClaimVerdict.HOLDS: 1, ClaimVerdict.CONTRADICTED: 2}
     assert made().counts(published=False) == {
-        ClaimVerdict.REPLICATED: 1,
-        ClaimVerdict.OPEN: 1,
-        ClaimVerdict.UNKNOWN: 1,
+        REPLICATED: 1,
+        OPEN: 1,
+        UNKNOWN: 1,
     }
 
 
@@ -121,7 +136,7 @@ def test_what_is_measured_is_told_also_where_it_is_not_printed() -> None:
 def test_verdicts_of_two_campaigns_are_compared_where_both_decided() -> None:
     """The first claim is reversed in the second campaign, the second is decided only there, the third means another."""
     one, first, second, third = made(), *made().claims
-    reversed_ = first.measured.model_copy(update={"verdict": ClaimVerdict.REVERSED, "words": "it is 0.5"})  # type: ignore[union-attr]
+    reversed_ = first.measured.model_copy(update={"verdict": REVERSED, "words": "it is 0.5"})  # type: ignore[union-attr]
     claims = (
         first.model_copy(update={"measured": reversed_}),
         second.model_copy(update={"measured": reversed_}),
@@ -129,7 +144,7 @@ def test_verdicts_of_two_campaigns_are_compared_where_both_decided() -> None:
     )
     found = agreement(one, one.model_copy(update={"claims": claims}))
     assert (found.common, found.only_a, found.only_b) == (1, (), ("2", "3"))
-    assert [(each.id, each.b.verdict) for each in found.changed] == [("1", ClaimVerdict.REVERSED)]
+    assert [(each.id, each.b.verdict) for each in found.changed] == [("1", REVERSED)]
     out = io.StringIO()
     terminal.show_agreement(found, ("x", "y"), Console(file=out, width=80))
     assert "0 of 1 results that both give are the same (0 %)" in out.getvalue()
@@ -142,12 +157,12 @@ def test_verdicts_of_two_campaigns_are_compared_where_both_decided() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "same"),
     [
-        (ClaimVerdict.TIE, ClaimVerdict.OPPOSITE, True),
-        (ClaimVerdict.SMALL, ClaimVerdict.TIE, True),
-        (ClaimVerdict.REVERSED, ClaimVerdict.DIFFERS, True),
-        (ClaimVerdict.TIE, ClaimVerdict.REVERSED, False),
-        (ClaimVerdict.REPLICATED, ClaimVerdict.SMALL, False),
-        (ClaimVerdict.NO_LONGER, ClaimVerdict.REVERSED, False),
+        (TIE, OPPOSITE, True),
+        (SMALL, TIE, True),
+        (REVERSED, DIFFERS, True),
+        (TIE, REVERSED, False),
+        (REPLICATED, SMALL, False),
+        (NO_LONGER, REVERSED, False),
     ],
 )
 def test_the_same_result_in_other_words_is_no_change(a: ClaimVerdict, b: ClaimVerdict, same: bool) -> None:

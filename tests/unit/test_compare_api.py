@@ -20,14 +20,9 @@ from fslab.store.store import Store
 @pytest.fixture
 def store(tmp_path: Path) -> str:
     """Return the path of a store with two campaigns of a study, on two kernels."""
-    path = str(tmp_path / "store.sqlite")
-    with Store.open(path) as opened:
-        for number, kernel in enumerate(("6.1.0-25", "6.12.0-1")):
-            campaign, trials = night(number, 100.0, kernel=kernel)
-            opened.create_campaign(campaign)
-            for trial in trials:
-                opened.add_trial(trial)
-    return path
+    kernels = enumerate(("6.1.0-25", "6.12.0-1"))
+    measured = [night(number, 100.0, kernel=kernel) for number, kernel in kernels]
+    return made.stored(tmp_path / "store.sqlite", measured)
 
 
 def test_unlike_results_have_neither_lines_nor_means(store: str) -> None:
@@ -44,20 +39,16 @@ def test_what_is_allowed_is_compared(store: str) -> None:
 
 def test_an_export_is_compared_as_the_campaign_is(tmp_path: Path) -> None:
     """In the order of the study, whatever the order of the trials; and the intervals allow for the interim analyses."""
-    path, file = str(tmp_path / "store.sqlite"), tmp_path / "trials.json"
+    file = tmp_path / "trials.json"
     cells = [made.cell(made.spec(name), name=work) for work in ("b", "a") for name in ("xfs", "ext4")]
+    rule = StoppingRule(trials=3, precision=0.05)
+    campaign = made.campaign("c1", cells=tuple(cells), settings={"stopping": rule.model_dump()})
+    every = [
+        trial for place, each in enumerate(cells) for trial in trials(each, around(90 + 9 * place), "c1")
+    ]
+    every.sort(key=lambda each: (each.key.block, each.cell.workload.name, each.cell.stack.name))
+    path = made.stored(tmp_path / "store.sqlite", [(campaign, every)])
     with Store.open(path) as opened:
-        rule = StoppingRule(trials=3, precision=0.05)
-        opened.create_campaign(
-            made.campaign("c1", cells=tuple(cells), settings={"stopping": rule.model_dump()})
-        )
-        every = [
-            trial for place, each in enumerate(cells) for trial in trials(each, around(90 + 9 * place), "c1")
-        ]
-        for trial in sorted(
-            every, key=lambda each: (each.key.block, each.cell.workload.name, each.cell.stack.name)
-        ):
-            opened.add_trial(trial)
         export(opened, "c1", Format.JSON, file)
     stored, exported = (
         compare(name, stacks=["xfs", "ext4"], metrics=["write_iops"], store=path)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.made import campaign as new_campaign
-from tests.made import iops, known, trial
+from tests.made import iops, known, stored, trial
 from tests.unit.terminal import printed
 from typer.testing import CliRunner
 
@@ -93,21 +93,18 @@ def six(**facts: Any) -> list[tuple[Campaign, list[TrialRecord]]]:
     ]
 
 
+def machines(*ratios: float) -> list[tuple[Campaign, list[TrialRecord]]]:
+    return [campaign(f"m{number}", ratio) for number, ratio in enumerate(ratios)]
+
+
 def test_ratios_within_machines_are_combined_and_tell_of_another_one() -> None:
     found = told(six())
     (row,) = found.rows
     assert (row.stack, row.reference, row.verdict) == ("xfs", "ext4", FleetVerdict.EVERYWHERE)
     assert {one.machine: one.ratio for one in row.machines} == pytest.approx(SIX, rel=0.02)
     assert row.average == pytest.approx(1.50, rel=0.02)
-    assert (
-        1.2
-        < known(row.prediction).low
-        < known(row.interval).low
-        < 1.5
-        < known(row.interval).high
-        < known(row.prediction).high
-        < 1.9
-    )
+    wide, narrow = known(row.prediction), known(row.interval)
+    assert 1.2 < wide.low < narrow.low < 1.5 < narrow.high < wide.high < 1.9
     assert row.spread == pytest.approx(0.054, abs=0.02)
     assert known(row.share) > 0.9
     text = shown(found)
@@ -128,15 +125,11 @@ def test_the_ratio_of_one_machine_is_that_of_a_comparison_there() -> None:
 
 
 def test_machines_that_contradict_each_other_are_said_to() -> None:
-    found = told(
-        [campaign(f"m{number}", ratio) for number, ratio in enumerate((0.95, 1.3, 1.8, 1.1, 1.5, 1.4, 1.7))]
-    )
+    found = told(machines(0.95, 1.3, 1.8, 1.1, 1.5, 1.4, 1.7))
     (row,) = found.rows
     assert row.verdict is FleetVerdict.ON_AVERAGE
     assert "better on average; another machine may differ" in shown(found)
-    opposed = told(
-        [campaign(f"m{number}", ratio) for number, ratio in enumerate((0.6, 1.5, 0.9, 1.2, 0.8, 1.3))]
-    )
+    opposed = told(machines(0.6, 1.5, 0.9, 1.2, 0.8, 1.3))
     assert opposed.rows[0].verdict is FleetVerdict.UNDECIDED
     assert "no difference shown on average" in shown(opposed)
 
@@ -166,12 +159,8 @@ def test_campaigns_of_one_machine_count_as_one_machine() -> None:
 
 
 def test_one_machine_stays_one_after_reboots_and_with_more_memory() -> None:
-    found = told(
-        [
-            campaign("lab", 1.5, number=number, memory_bytes=10**10 - 4096 * number, cpus=4 + number)
-            for number in range(6)
-        ]
-    )
+    sizes = ({"memory_bytes": 10**10 - 4096 * number, "cpus": 4 + number} for number in range(6))
+    found = told([campaign("lab", 1.5, number=number, **facts) for number, facts in enumerate(sizes)])
     assert [machine.name for machine in found.machines] == ["lab"]
     assert found.rows[0].verdict is FleetVerdict.FEW_MACHINES
 
@@ -190,9 +179,8 @@ def test_machines_of_one_kind_and_name_are_distinguished_by_their_ids() -> None:
     ]
     found = told([old, *ids])
     assert [machine.name for machine in found.machines] == ["debian", "debian (2)"]
-    assert [len(machine.campaigns) for machine in found.machines] == [3, 1], (
-        "one without an id belongs to the first"
-    )
+    # One without an id belongs to the first.
+    assert [len(machine.campaigns) for machine in found.machines] == [3, 1]
     same = told([campaign("debian", 1.2, number=number) for number in range(3)])
     assert [machine.name for machine in same.machines] == ["debian"]
 
@@ -316,15 +304,6 @@ def test_chance_is_counted_over_all_rows() -> None:
         rows.append((whole, [trial for _, trials in parts for trial in trials]))
     assert [row.coincides for row in told(rows).rows] == [()] * 10
     assert told(rows, workloads=["w0"]).rows[0].coincides
-
-
-def stored(path: Path, measured: Sequence[tuple[Campaign, list[TrialRecord]]]) -> str:
-    with Store.open(str(path)) as store:
-        for made, trials in measured:
-            store.create_campaign(made)
-            for trial in trials:
-                store.add_trial(trial)
-    return str(path)
 
 
 def test_the_command_reads_a_store_and_says_what_it_does_not_know(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from benches.gate_rule import compared as simulated
 from benches.gate_rule import judged, series, share
-from tests.made import campaign, known
+from tests.made import campaign, known, stored
 from tests.unit.compared import BEGUN, CLAT, FACTS, around, cell, compared, trials
 
 from fslab.analysis import regression_gate
@@ -46,11 +46,8 @@ class TestGate:
     ) -> GateVerdict:
         cells = [cell(workload=f"w{number}") for number in range(len(factors))]
         a = [trial for each in cells for trial in trials(each, around(100)[:values])]
-        b = [
-            trial
-            for each, by in zip(cells, factors, strict=True)
-            for trial in trials(each, around(100 * by)[:values], "b")
-        ]
+        sides = zip(cells, factors, strict=True)
+        b = [trial for each, by in sides for trial in trials(each, around(100 * by)[:values], "b")]
         return gate(compared(a, b), slower=slower, different=different)
 
     def counts(self, verdict: GateVerdict) -> tuple[int, int, int]:
@@ -252,21 +249,13 @@ class TestCommand:
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> str:
-        path = str(tmp_path / "store.sqlite")
-        with Store.open(path) as opened:
-            for number, (middle, kernel) in enumerate(
-                ((100, "6.1.0-25"), (90, "6.1.0-25"), (90, "6.1.0-26"))
-            ):
-                name = f"2026112{number}-a"
-                opened.create_campaign(
-                    campaign(
-                        name, cells=(cell(),), created=BEGUN + timedelta(days=number),
-                        machine={**FACTS, "kernel": kernel},
-                    )
-                )  # fmt: skip
-                for trial in trials(cell(), around(middle), name, kernel=kernel):
-                    opened.add_trial(trial)
-        return path
+        measured = []
+        for number, (middle, kernel) in enumerate(((100, "6.1.0-25"), (90, "6.1.0-25"), (90, "6.1.0-26"))):
+            name, machine = f"2026112{number}-a", {**FACTS, "kernel": kernel}
+            begun = BEGUN + timedelta(days=number)
+            made = campaign(name, cells=(cell(),), created=begun, machine=machine)
+            measured.append((made, trials(cell(), around(middle), name, kernel=kernel)))
+        return stored(tmp_path / "store.sqlite", measured)
 
     def run(self, store: str, a: str | None = None, b: str | None = None, **more: Any) -> None:
         given: dict[str, Any] = {

@@ -41,9 +41,9 @@ LEVELS = [100.0 * off for off in OFF] + [88.0 * off for off in OFF]
 
 
 def night(
-    number: int, middle: float, *, cells: Sequence[Cell] = (CELL,), **facts: Any
+    number: int, middle: float, *, cells: Sequence[Cell] = (CELL,), name: str = "", **facts: Any
 ) -> tuple[Campaign, list[TrialRecord]]:
-    name = f"202611{number + 1:02d}-a"
+    name = f"202611{number + 1:02d}-a{name}"
     machine = {"hostname": "lab", "kernel": "6.1.0-25", "boot_id": str(number), **facts}
     campaign = made.campaign(
         name, study_id="nightly", cells=tuple(cells), created=BEGUN + timedelta(days=number), machine=machine
@@ -63,6 +63,9 @@ def kernel_of(number: int) -> str:
     return "6.1.0-26" if number >= 6 else "6.1.0-25"
 
 
+NIGHTS = [night(number, value, kernel=kernel_of(number)) for number, value in enumerate(LEVELS)]
+
+
 def told(past: Sequence[tuple[Campaign, list[TrialRecord]]], **more: Any) -> History:
     return history(past, metrics_of=lambda _: (IOPS,), **more)
 
@@ -72,7 +75,7 @@ def shown(found: History) -> str:
 
 
 def test_a_change_of_level_is_found_measured_and_named_with_what_changed_there() -> None:
-    found = told([night(number, value, kernel=kernel_of(number)) for number, value in enumerate(LEVELS)])
+    found = told(NIGHTS)
     (series,) = found.series
     assert [point.median for point in series.points] == pytest.approx(LEVELS)
     (change,) = series.changes
@@ -181,14 +184,7 @@ def test_changes_in_words(ratio: float, low: float, high: float, better: Directi
 class TestCommand:
     @pytest.fixture
     def store(self, tmp_path: Path) -> str:
-        path = str(tmp_path / "store.sqlite")
-        with Store.open(path) as opened:
-            for number, value in enumerate(LEVELS):
-                campaign, trials = night(number, value, kernel=kernel_of(number))
-                opened.create_campaign(campaign)
-                for trial in trials:
-                    opened.add_trial(trial)
-        return path
+        return made.stored(tmp_path / "store.sqlite", NIGHTS)
 
     def test_json_has_points_and_changes(self, store: str, capsys: pytest.CaptureFixture[str]) -> None:
         verb(metric=["write_iops"], store=store, as_json=True)
@@ -199,13 +195,7 @@ class TestCommand:
     def test_campaigns_that_were_copied_in_another_order(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        path = str(tmp_path / "copy.sqlite")
-        with Store.open(path) as opened:
-            for number, value in reversed(list(enumerate(LEVELS))):
-                campaign, trials = night(number, value, kernel=kernel_of(number))
-                opened.create_campaign(campaign)
-                for trial in trials:
-                    opened.add_trial(trial)
+        path = made.stored(tmp_path / "copy.sqlite", reversed(NIGHTS))
         verb(metric=["write_iops"], store=path, as_json=True)
         document = json.loads(capsys.readouterr().out)
         assert [point["campaign"] for point in document["series"][0]["points"]] == document["campaigns"]
@@ -241,17 +231,12 @@ class TestMachines:
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> str:
-        path = str(tmp_path / "store.sqlite")
-        with Store.open(path) as opened:
-            for number, value in enumerate(LEVELS):
-                for host, level in (("lab1", value), ("<lab2>", 100.0 * OFF[number % 6])):
-                    campaign, trials = night(number, level, kernel=kernel_of(number), hostname=host)
-                    name = f"{campaign.id}-{host.strip('<>')}"
-                    opened.create_campaign(campaign.model_copy(update={"id": name}))
-                    for trial in trials:
-                        key = trial.key.model_copy(update={"campaign": name})
-                        opened.add_trial(trial.model_copy(update={"key": key}))
-        return path
+        measured = [
+            night(number, level, kernel=kernel_of(number), hostname=host, name=f"-{host.strip('<>')}")
+            for number, value in enumerate(LEVELS)
+            for host, level in (("lab1", value), ("<lab2>", 100.0 * OFF[number % 6]))
+        ]
+        return made.stored(tmp_path / "store.sqlite", measured)
 
     def test_each_machine_by_itself(self, store: str, capsys: pytest.CaptureFixture[str]) -> None:
         verb(metric=["write_iops"], machine="lab1", store=store, as_json=True)
@@ -267,17 +252,14 @@ class TestMachines:
                 comparisons.history_of(opened, "nightly", metrics=["write_iops"], machine=name)
                 for name in ("<lab2>", "lab1")
             ]
-            assert [each.machine for each in comparisons.histories_of_machines(opened, "nightly")] == [
-                "<lab2>",
-                "lab1",
-            ]
+            every = comparisons.histories_of_machines(opened, "nightly")
+        assert [each.machine for each in every] == ["<lab2>", "lab1"]
         (change,) = fleet_terminal.fleet_changes(found)
         assert (change.machine, change.since) == ("lab1", "20261107-a-lab1")
         assert "kernel: 6.1.0-25 → 6.1.0-26" in change.facts
-        assert fleet_terminal.changes_summary(found) == "1 change of level on 1 of 2 machines"
-        page = render.changes(
-            "nightly", fleet_terminal.changes_summary(found), [replace(change, machine="<lab2>")]
-        )
+        said = fleet_terminal.changes_summary(found)
+        assert said == "1 change of level on 1 of 2 machines"
+        page = render.changes("nightly", said, [replace(change, machine="<lab2>")])
         assert "&lt;lab2&gt;" in page
         assert "/compare?campaign=20261106-a-lab1&amp;campaign=20261107-a-lab1" in page
 
