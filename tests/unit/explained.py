@@ -34,6 +34,11 @@ def trial(of: Cell, figures: dict[str, float], block: int = 0, **more: Any) -> T
     return made.trial(block, of, probes=probes, **more)
 
 
+def written(mib: float, amplification: float = 1.0, **more: float) -> dict[str, float]:
+    """Return the figures of a trial in which the device received so much, as a multiple of what was written."""
+    return {"device_written_bytes_flushed": mib * MIB, "write_amplification": amplification, **more}
+
+
 def seen(of: Cell, figures: dict[str, float], traced: TrialRecord | None = None, **more: Any) -> Evidence:
     return Evidence(
         cell=of, workload="w", stack=of.stack.name, trials=[trial(of, figures, **more)], traced=traced

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.unit.claimed import cell, claim, parts
 
 from fslab.analysis.further_trials import Candidate, Effort, allocate
@@ -22,11 +24,8 @@ def cost(cell: str) -> float:
 
 def test_the_cheapest_are_taken_until_the_time_is_full() -> None:
     """The claims of 10 s and 30 s fit into 45 s. The claim of 40 s would fit alone, but not with them: it waits."""
-    claims = [
-        candidate("dear", {"c": 4}),
-        candidate("cheap", {"a": 10}),
-        candidate("next", {"b": 10, "a": 20}),
-    ]
+    dear, cheap = candidate("dear", {"c": 4}), candidate("cheap", {"a": 10})
+    claims = [dear, cheap, candidate("next", {"b": 10, "a": 20})]
     found = allocate(claims, cost, 45.0)
     assert (found.chosen, found.waiting, found.given_up) == (["cheap", "next"], ["dear"], [])
     assert found.cells == {"a", "b"}
@@ -63,15 +62,8 @@ def test_a_failing_part_whose_cells_get_no_more_trials_does_not_stand_for_the_cl
     asked, _ = parts(claim("xfs > ext4, btrfs"), cells)
 
     def finding(value: float, further: int) -> PartFinding:
-        return PartFinding(
-            what="p",
-            where="w",
-            bound="> 1",
-            verdict=ClaimVerdict.OPEN,
-            value=value,
-            further=further,
-            blocks=4,
-        )
+        told: dict[str, Any] = {"what": "p", "where": "w", "bound": "> 1", "verdict": ClaimVerdict.OPEN}
+        return PartFinding(**told, value=value, further=further, blocks=4)
 
     found = [finding(0.90, 3), finding(0.98, 1)]
     plain = effort_of(asked, found, lambda _: 1.0, 0.1)

@@ -102,10 +102,8 @@ def test_what_counts_once_in_a_campaign_counts_once_however_many_workloads_there
     once = Component(variance=0.01, freedom=1)
     many = [(workload, stack, sign / 50) for workload in range(50) for stack, sign in ((0, 1.0), (1, -1.0))]
     both = CampaignSpread(stacks=once), CampaignSpread(machine=once)
-    assert [each.half_width(many, 0.95) for each in both] == [
-        pytest.approx(12.7062 * sqrt(0.02), rel=1e-4),
-        0.0,
-    ]
+    expected = [pytest.approx(12.7062 * sqrt(0.02), rel=1e-4), 0.0]
+    assert [each.half_width(many, 0.95) for each in both] == expected
     assert both[1].half_width([("w", 0, 1.0)], 0.95) == pytest.approx(1.27062, rel=1e-4)
     own = CampaignSpread(changes=Component(variance=0.01, freedom=1))
     assert own.half_width(many, 0.95) == pytest.approx(12.7062 * sqrt(0.02 / 50), rel=1e-4)
@@ -139,10 +137,8 @@ def test_intervals_of_all_runs_cover_the_truth_and_those_of_one_do_not() -> None
         data = simulated(draw, 10, change=0.05, shift=0.1, level=0)
         spread = known(fit(data))
         for (campaigns,) in data:
-            found = [
-                estimate(Question(over=_figures(campaign[0]), under=_figures(campaign[1])))
-                for campaign in campaigns
-            ]
+            questions = (Question(over=_figures(one[0]), under=_figures(one[1])) for one in campaigns)
+            found = [estimate(each) for each in questions]
             joined = over_campaigns(found, spread, RATIO)
             alone += found[0].differs is True
             together += joined.differs is True
@@ -214,15 +210,9 @@ def campaigns(
     of: Sequence[Cell] = (EXT4, XFS),
 ) -> ClaimAnswer:  # fmt: skip
     """Return the answer of campaigns in which XFS has these multiples of ext4's figure; None: it has no trial yet."""
-    evaluators = [
-        Evaluator(
-            trials=Trials(
-                records=[*trials(of[0], steady(100.0)), *trials(of[1], noisy(100 * level) if level else [])]
-            )
-        )
-        for level in levels
-    ]
-    first, *others = evaluators
+    values = (noisy(100 * level) if level else [] for level in levels)
+    records = ([*trials(of[0], steady(100.0)), *trials(of[1], each)] for each in values)
+    first, *others = (Evaluator(trials=Trials(records=each)) for each in records)
     found, missing = parts(claim(that), of)
     judge = Evaluator(trials=first.trials, others=others, spread=spread)
     return judge.answer(found, missing)

@@ -259,13 +259,8 @@ def measured(that: str, cells: tuple[Cell, ...] = EVERY, speed: Mapping[str, flo
     records = [
         one for each in cells for one in trials(each, (noisy if each is XFS else steady)(speed[each.id]))
     ]
-    (found,) = judged(
-        [claim(that)],
-        study=scope,
-        printed=None,
-        campaign=scope,
-        judge=Evaluator(trials=Trials(records=records)),
-    )
+    judge = Evaluator(trials=Trials(records=records))
+    (found,) = judged([claim(that)], study=scope, printed=None, campaign=scope, judge=judge)
     return known(found.measured)
 
 
@@ -275,23 +270,15 @@ def test_what_is_left_out_is_reported(that: str) -> None:
     assert found.verdict is ClaimVerdict.REPLICATED
     assert found.compared == ("xfs", "ext4", "btrfs")
     assert found.left_out == ("ext4 data=journal", "btrfs nodatacow")
-    assert scoped_words(found).endswith(
-        "; compared: xfs, ext4, btrfs; left out: ext4 data=journal, btrfs nodatacow"
-    )
+    told = "; compared: xfs, ext4, btrfs; left out: ext4 data=journal, btrfs nodatacow"
+    assert scoped_words(found).endswith(told)
     assert found.model_dump(mode="json")["left_out"] == ["ext4 data=journal", "btrfs nodatacow"]
 
 
 def test_a_condition_can_name_what_a_medium_sets() -> None:
-    small, large = (
-        XFS.model_copy(
-            update={
-                "stack": XFS.stack.model_copy(
-                    update={"medium": MediumSpec(name=f"m.{size}", type="ram", options={"sector": size})}
-                )
-            }
-        )
-        for size in (512, 4096)
-    )
+    media = (MediumSpec(name=f"m.{size}", type="ram", options={"sector": size}) for size in (512, 4096))
+    stacks = (XFS.stack.model_copy(update={"medium": medium}) for medium in media)
+    small, large = (XFS.model_copy(update={"stack": stack}) for stack in stacks)
     found = measured("xfs[sector=4096] > xfs[sector=512]", (small, large), {small.id: 100, large.id: 200})
     assert found.verdict is ClaimVerdict.REPLICATED
 

@@ -6,6 +6,7 @@ import io
 
 import pytest
 from rich.console import Console
+from tests.made import known
 from tests.unit.claimed import (
     DIFFERS,
     NO_LONGER,
@@ -92,28 +93,22 @@ def test_two_sentences_come_before_the_claims() -> None:
     )
     assert summaries(made()) == [printed, here]
     assert printed in shown(120).splitlines()
-    alone = made().model_copy(
-        update={"claims": tuple(each.model_copy(update={"measured": None}) for each in made().claims)}
-    )
+    claims = tuple(each.model_copy(update={"measured": None}) for each in made().claims)
+    alone = made().model_copy(update={"claims": claims})
     assert summaries(alone) == [printed]
 
 
 def test_claims_are_counted() -> None:
     assert made().counts(published=True) == {ClaimVerdict.HOLDS: 1, ClaimVerdict.CONTRADICTED: 2}
-    assert made().counts(published=False) == {
-        REPLICATED: 1,
-        OPEN: 1,
-        UNKNOWN: 1,
-    }
+    assert made().counts(published=False) == {REPLICATED: 1, OPEN: 1, UNKNOWN: 1}
 
 
 def test_a_table_shows_printed_and_measured_multiples() -> None:
     (table,) = made().tables
     assert [cell.printed for cell in table.lines[0].cells] == [1.0, 0.8, 1.2]
     assert [cell.measured for cell in table.lines[0].cells] == pytest.approx([1.0, 2.0, None])
-    assert (table.lines[0].cells[1].low, table.lines[0].cells[1].high) == pytest.approx(
-        (1.9195, 2.0839), rel=1e-4
-    )
+    xfs = table.lines[0].cells[1]
+    assert (xfs.low, xfs.high) == pytest.approx((1.9195, 2.0839), rel=1e-4)
     assert table.lines[0].cells[2].why == "no kernel has it"
 
 
@@ -167,20 +162,9 @@ def test_verdicts_of_two_campaigns_are_compared_where_both_decided() -> None:
 )
 def test_the_same_result_in_other_words_is_no_change(a: ClaimVerdict, b: ClaimVerdict, same: bool) -> None:
     first = made().claims[0]
-    sides = [
-        made().model_copy(
-            update={
-                "claims": (
-                    first.model_copy(
-                        update={
-                            "measured": first.measured and first.measured.model_copy(update={"verdict": each})
-                        }
-                    ),
-                )
-            }
-        )
-        for each in (a, b)
-    ]
+    answers = (known(first.measured).model_copy(update={"verdict": each}) for each in (a, b))
+    claims = (first.model_copy(update={"measured": each}) for each in answers)
+    sides = [made().model_copy(update={"claims": (each,)}) for each in claims]
     out = io.StringIO()
     terminal.show_agreement(agreement(*sides), ("x", "y"), Console(file=out, width=200))
     shown = " ".join(out.getvalue().split())

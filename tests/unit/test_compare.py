@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
 from math import exp, sqrt
 
 import pytest
@@ -18,9 +19,15 @@ from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.table_rows import answers_of_row
 from fslab.analysis.workload_groups import groups
 from fslab.answers.model import Verdict
+from fslab.cell import Cell
 from fslab.report import campaign_comparison_terminal
 from fslab.stopping_settings import StoppingRule
-from fslab.trial_record import Severity, ValidityWarning
+from fslab.trial_record import Severity, TrialRecord, ValidityWarning
+
+
+def all_of(cells: Sequence[Cell], values: Sequence[float], side: str = "a") -> list[TrialRecord]:
+    """Return trials of each cell with the same values."""
+    return [trial for each in cells for trial in trials(each, values, side)]
 
 
 class TestLines:
@@ -62,10 +69,8 @@ class TestLines:
 
     def test_many_comparisons_make_a_difference_a_maybe(self) -> None:
         """Of 25 pairs of trials, two contradict: p = 2 · (1 + 1 + 2) / C(10, 5) = 0.032, too large for one of three."""
-        names = ("x", "y", "z")
-        cells = [cell(workload=name) for name in names]
-        a = [trial for each in cells for trial in trials(each, around(100))]
-        b = [trial for each in cells for trial in trials(each, around(103.05), "b")]
+        cells = [cell(workload=name) for name in ("x", "y", "z")]
+        a, b = all_of(cells, around(100)), all_of(cells, around(103.05), "b")
         (told,) = {line.verdict for line in compared(a, b).lines}
         assert told.startswith("maybe 3")
         assert [f"maybe {line.verdict}" for line in compared(a[:5], b[:5]).lines] == [told]
@@ -80,8 +85,9 @@ class TestLines:
             (around(1)[:4], "20 % faster", "welch_t"),
             ([1.0] * 4, "maybe 20 % faster", "rank_sum"),
         ):
-            a = [trial for each in cells for trial in trials(each, [100 * step for step in steps])]
-            b = [trial for each in cells for trial in trials(each, [120 * step for step in steps], "b")]
+            a, b = (
+                all_of(cells, [by * step for step in steps], side) for by, side in ((100, "a"), (120, "b"))
+            )
             lines = compared(a, b).lines
             assert [(line.verdict, line.answer.method) for line in lines] == [(verdict, method)] * 3
 
@@ -104,10 +110,8 @@ class TestLines:
         """
         ext4, xfs = cell("ext4"), cell("xfs")
         drift = [100 * 0.7**block for block in range(6)]
-        a = trials(
-            ext4,
-            [value * step for value, step in zip(drift, (1.0, 1.01, 0.99, 1.0, 1.01, 0.99), strict=True)],
-        )
+        steps = zip(drift, (1.0, 1.01, 0.99, 1.0, 1.01, 0.99), strict=True)
+        a = trials(ext4, [value * step for value, step in steps])
         b = trials(xfs, [value * 0.9 for value in drift])
         assert compared(a, b, paired=True).lines[0].answer.verdict is Verdict.SMALLER
         assert compared(a, b, by=MatchedBy.WORKLOAD).lines[0].answer.verdict is Verdict.OPEN
@@ -137,20 +141,14 @@ class TestLines:
             ]
         for line, answer in zip(found.lines, of_rows, strict=True):
             assert (line.answer.method, answer.method) == ("moderated_t", "moderated_t")
-            assert (known(line.answer.interval).low, known(line.answer.interval).high) == pytest.approx(
-                (known(answer.interval).low, known(answer.interval).high)
-            )
+            one, other = known(line.answer.interval), known(answer.interval)
+            assert (one.low, one.high) == pytest.approx((other.low, other.high))
 
     def test_means_keep_directions_and_block_sizes_apart(self) -> None:
         made = [cell(workload=f"w{n}-{bs}", bs=bs) for bs in ("4k", "1m") for n in (1, 2)]
-        a = [trial for each in made for trial in trials(each, around(100))]
-        factors = (2.0, 0.5, 3.0, 1.2)
-        b = [
-            trial
-            for each, by in zip(made, factors, strict=True)
-            for trial in trials(each, around(100 * by), "b")
-        ]
-        means = compared(a, b).means
+        sides = zip(made, (2.0, 0.5, 3.0, 1.2), strict=True)
+        b = [trial for each, by in sides for trial in trials(each, around(100 * by), "b")]
+        means = compared(all_of(made, around(100)), b).means
         assert [(mean.block_size, mean.of) for mean in means] == [("4k", 2), ("1m", 2)]
         assert [mean.ratio for mean in means] == [pytest.approx(1.0), pytest.approx(sqrt(3.6))]
         # It combines an interval of each workload, at 97.5 % or more. Each is between the smallest and the largest
@@ -183,10 +181,8 @@ def shown(found: CampaignComparison, width: int = 80) -> str:
 
 def test_the_terminal_at_80_columns() -> None:
     a = [*trials(cell(), around(1000)), *trials(cell("xfs"), around(1000))]
-    b = [
-        *trials(cell(), around(880), "b", kernel="6.1.0-26"),
-        *trials(cell("xfs"), around(1200), "b", kernel="6.1.0-26"),
-    ]
+    new = {"kernel": "6.1.0-26"}
+    b = [*trials(cell(), around(880), "b", **new), *trials(cell("xfs"), around(1200), "b", **new)]
     said = shown(compared(a, b, allowed=["kernel"]))
     assert (
         said
@@ -219,11 +215,8 @@ def test_a_ratio_far_from_the_quotient_of_the_medians_is_explained() -> None:
     (line,) = found.lines
     assert line.answer.ratio == pytest.approx(1.76, abs=0.01)
     assert line.answer.of_medians == pytest.approx(2.19)
-    told = " ".join(shown(found).split())
-    assert (
-        "ratios are computed block by block: the quotient of the medians is 2.19 (rand-4k on ext4 → xfs"
-        in told
-    )
+    told = "ratios are computed block by block: the quotient of the medians is 2.19 (rand-4k on ext4 → xfs"
+    assert told in " ".join(shown(found).split())
     near = compared(trials(one, around(100)), trials(one, around(200), "b"))
     assert "quotient of the medians" not in shown(near)
 
@@ -234,10 +227,8 @@ def test_what_holds_only_for_independent_trials_is_reported() -> None:
     (line,) = found.lines
     assert line.answer.fragile
     told = " ".join(shown(found).split())
-    assert (
-        "the only difference holds only if trials are independent, which needs 20 trials of each to check"
-        in told
-    )
+    only = "the only difference holds only if trials are independent, which needs 20 trials of each to check"
+    assert only in told
     assert "rand-4k on ext4, write iops" in told
     sure = compared(trials(one, around(100)), trials(one, around(200), "b"))
     assert "independent" not in shown(sure)

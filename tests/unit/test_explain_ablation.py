@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import permutations
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +13,7 @@ from tests.made import known
 from tests.unit.explained import DIRECT, cell, seen
 
 from fslab.explain import ablation
-from fslab.explain.ablation import attribute
+from fslab.explain.ablation import Attribution, attribute
 from fslab.explain.mechanisms import REGISTRY, Switch, all_off
 from fslab.store.campaign import Ablation
 
@@ -31,9 +33,8 @@ def test_what_one_switch_rules_out_no_other_one_adds() -> None:
     assert len(several) == 3
     for order in permutations(several):
         off = all_off(of, order)
-        assert (off.stack.mount_options, off.stack.mkfs_options) == ("defaults", "-O ^has_journal"), (
-            "ext4 without a journal is not mounted with data= or commit="
-        )
+        # ext4 without a journal is not mounted with data= or commit=.
+        assert (off.stack.mount_options, off.stack.mkfs_options) == ("defaults", "-O ^has_journal")
 
 
 def test_an_ablation_has_every_combination_of_up_to_three() -> None:
@@ -51,58 +52,52 @@ def test_a_counterfactual_that_is_the_faster_stack_is_measured_once() -> None:
     assert found == {"data-journalling": fast.cell}
 
 
+LEVEL = dict.fromkeys(range(4), 1.0)
+
+
+def a_plan(*names: str, **more: Any) -> Ablation:
+    """Return an ablation of these mechanisms, in cells of the same names."""
+    told: dict[str, Any] = {
+        "of": "c", "workload": "w", "slow": "a", "fast": "b", "slow_cell": "s", "fast_cell": "f", "metric": "m",
+        "higher_is_better": True, "off": {name: name for name in names},
+        "switches": {name: f"no {name}" for name in names}, **more,
+    }  # fmt: skip
+    return Ablation(**told)
+
+
+def told(plan: Ablation, values: Mapping[str, Mapping[int, float]]) -> tuple[Attribution, list[str]]:
+    """Return the attribution by the values of cells, and its words."""
+    found = known(ablation.attributed(plan, values, 0.95))
+    return found, ablation.in_words(plan, found)
+
+
 def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
-    plan = Ablation(
-        of="c", workload="w", slow="btrfs", fast="xfs", slow_cell="s", fast_cell="f", metric="write_iops",
-        higher_is_better=True, off={"copy-on-write": "x", "data-checksums": "y"},
-        switches={"copy-on-write": "mount -o nodatacow", "data-checksums": "mount -o nodatasum"},
-    )  # fmt: skip
+    switches = {"copy-on-write": "mount -o nodatacow", "data-checksums": "mount -o nodatasum"}
+    plan = a_plan(*switches, slow="btrfs", fast="xfs", metric="write_iops", switches=switches)
     noise = {0: 1.0, 1: 1.02, 2: 0.99, 3: 1.01, 4: 0.98}
     values = {
         "s": noise,
         "f": {block: 8 * value for block, value in noise.items()},
-        "x": {block: 4 * value for block, value in noise.items()},
-        "y": {4 - block: value for block, value in noise.items()},
+        "copy-on-write": {block: 4 * value for block, value in noise.items()},
+        "data-checksums": {4 - block: value for block, value in noise.items()},
     }
-    found = known(ablation.attributed(plan, values, 0.95))
-    words = ablation.in_words(plan, found)
+    _, words = told(plan, values)
     assert words[0].startswith("w: xfs is better than btrfs by a factor of 8 (8–8)")
     assert words[1] == "btrfs is slower because of copy-on-write."
-    assert any(
-        "Switching copy-on-write off (mount -o nodatacow) narrows the gap by a factor of 4" in line
-        for line in words
-    )
+    narrows = "Switching copy-on-write off (mount -o nodatacow) narrows the gap by a factor of 4"
+    assert any(narrows in line for line in words)
     assert any(line.startswith("  data checksums: not the cause") for line in words)
     assert "remains unexplained" in words[-1]
-    reversed_here = known(
-        ablation.attributed(plan, {name: {0: 1 / each[0]} for name, each in values.items()}, 0.95)
-    )
-    words = ablation.in_words(plan, reversed_here)
+    _, (first, *_) = told(plan, {name: {0: 1 / each[0]} for name, each in values.items()})
     assert (
-        words[0]
-        == "w: xfs is not better than btrfs in these trials: a factor of 0.125 (write_iops, 1 block)."
+        first == "w: xfs is not better than btrfs in these trials: a factor of 0.125 (write_iops, 1 block)."
     )
-
-
-def a_plan(*names: str, common: tuple[str, ...] = ()) -> Ablation:
-    return Ablation(
-        of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=True,
-        off={name: name for name in names}, switches={name: f"no {name}" for name in names}, common=common,
-    )  # fmt: skip
 
 
 def test_what_both_stacks_have_is_not_why_one_is_slower() -> None:
-    level = dict.fromkeys(range(4), 1.0)
-    values = {
-        "s": level,
-        "f": dict.fromkeys(range(4), 1.7),
-        "barriers": dict.fromkeys(range(4), 5.0),
-        "data-journalling": dict.fromkeys(range(4), 1.6),
-    }
-    found = known(
-        ablation.attributed(a_plan("barriers", "data-journalling", common=("barriers",)), values, 0.95)
-    )
-    words = ablation.in_words(a_plan("barriers", "data-journalling", common=("barriers",)), found)
+    factors = {"s": 1.0, "f": 1.7, "barriers": 5.0, "data-journalling": 1.6}
+    values = {name: dict.fromkeys(range(4), factor) for name, factor in factors.items()}
+    _, words = told(a_plan("barriers", "data-journalling", common=("barriers",)), values)
     assert words[1] == "a is slower because of journalling of data."
     assert words[2].startswith("  Switching cache flushes off (no barriers) makes a faster by a factor of 5")
     assert words[2].endswith(". b has it, too")
@@ -111,12 +106,10 @@ def test_what_both_stacks_have_is_not_why_one_is_slower() -> None:
 
 
 def test_another_question_is_not_a_share_of_the_difference() -> None:
-    level = dict.fromkeys(range(4), 1.0)
-    values = {"s": level, "f": dict.fromkeys(range(4), 3.0), "page-cache": dict.fromkeys(range(4), 0.5)}
-    found = known(ablation.attributed(a_plan("page-cache"), values, 0.95))
+    values = {"s": LEVEL, "f": dict.fromkeys(range(4), 3.0), "page-cache": dict.fromkeys(range(4), 0.5)}
+    found, words = told(a_plan("page-cache"), values)
     assert found.shares == {}
     assert found.rest.factor == pytest.approx(3)
-    words = ablation.in_words(a_plan("page-cache"), found)
     assert words[1] == (
         "  Switching the page cache off (no page-cache) makes a slower by a factor of 2 (2–2); that is another "
         "question, and no share of the difference"
@@ -129,16 +122,12 @@ def test_another_question_is_not_a_share_of_the_difference() -> None:
 
 def test_few_blocks_show_no_difference_and_small_shares_no_cause() -> None:
     few = {"s": {0: 1.0, 1: 1.0}, "f": {0: 1.01, 1: 1.01}, "journal": {0: 1.0, 1: 1.0}}
-    found = known(ablation.attributed(a_plan("journal"), few, 0.95))
-    first = ablation.in_words(a_plan("journal"), found)[0]
-    assert (
-        first
-        == "w: b measured better than a by a factor of 1.01; too few blocks for an interval (m, 2 blocks)."
-    )
-    level = dict.fromkeys(range(4), 1.0)
-    many = {"s": level, "f": dict.fromkeys(range(4), 8.0), "journal": dict.fromkeys(range(4), 1.01)}
-    found = known(ablation.attributed(a_plan("journal"), many, 0.95))
-    assert not any("because of" in line for line in ablation.in_words(a_plan("journal"), found))
+    _, (first, *_) = told(a_plan("journal"), few)
+    said = "b measured better than a by a factor of 1.01; too few blocks for an interval (m, 2 blocks)"
+    assert first == f"w: {said}."
+    many = {"s": LEVEL, "f": dict.fromkeys(range(4), 8.0), "journal": dict.fromkeys(range(4), 1.01)}
+    _, words = told(a_plan("journal"), many)
+    assert not any("because of" in line for line in words)
 
 
 @pytest.mark.parametrize(
@@ -154,42 +143,26 @@ def test_few_blocks_show_no_difference_and_small_shares_no_cause() -> None:
 def test_without_a_gap_nothing_is_its_cause_and_nothing_narrows_it(
     ratio: tuple[float, ...], first: str
 ) -> None:
-    plan = Ablation(
-        of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=True,
-        off={"copy-on-write": "x", "data-checksums": "y"},
-        switches={"copy-on-write": "nodatacow", "data-checksums": "nodatasum"},
-    )  # fmt: skip
-    values = {
-        "s": dict.fromkeys(range(4), 1.0),
-        "f": dict(enumerate(ratio)),
-        "x": dict(enumerate((2.0, 2.02, 1.98, 2.0))),
-        "y": dict(enumerate((0.5, 0.51, 0.49, 0.5))),
-    }
-    found = known(ablation.attributed(plan, values, 0.95))
-    words = ablation.in_words(plan, found)
+    switches = {"copy-on-write": "nodatacow", "data-checksums": "nodatasum"}
+    off = (2.0, 2.02, 1.98, 2.0), (0.5, 0.51, 0.49, 0.5)
+    values = {"s": LEVEL, "f": dict(enumerate(ratio))}
+    values |= {name: dict(enumerate(each)) for name, each in zip(switches, off, strict=True)}
+    _, words = told(a_plan(*switches, switches=switches), values)
     assert words[0].startswith(first)
     assert words[1].startswith("  Switching copy-on-write off (nodatacow) makes a faster by a factor of 2 (")
     assert words[2].startswith("  Switching data checksums off (nodatasum) makes a slower by a factor of 2 (")
 
 
 def test_a_wide_interval_around_nothing_shows_nothing() -> None:
-    plan = Ablation(
-        of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=True,
-        off={"journal": "x"}, switches={"journal": "j"},
-    )  # fmt: skip
-    level = dict.fromkeys(range(4), 1.0)
-    values = {"s": level, "f": dict.fromkeys(range(4), 2.0), "x": {0: 0.5, 1: 2.0, 2: 1.0, 3: 1.1}}
-    found = known(ablation.attributed(plan, values, 0.95))
-    assert "more trials are needed" in ablation.in_words(plan, found)[1]
+    wide = {0: 0.5, 1: 2.0, 2: 1.0, 3: 1.1}
+    _, words = told(a_plan("journal"), {"s": LEVEL, "f": dict.fromkeys(range(4), 2.0), "journal": wide})
+    assert "more trials are needed" in words[1]
 
 
 def test_a_mechanism_that_could_not_be_measured_is_left_out() -> None:
-    plan = Ablation(
-        of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=False,
-        off={"journal": "x", "barriers": "gone"}, switches={"journal": "j", "barriers": "b"},
-    )  # fmt: skip
+    plan = a_plan("journal", "barriers", higher_is_better=False)
     # lower is better: 8 s, 2 s for the faster stack, 4 s without the journal
-    found = known(ablation.attributed(plan, {"s": {0: 8.0}, "f": {0: 2.0}, "x": {0: 4.0}}, 0.95))
+    found, _ = told(plan, {"s": {0: 8.0}, "f": {0: 2.0}, "journal": {0: 4.0}})
     assert found.ratio.factor == pytest.approx(4)
     assert found.shares["journal"].factor == pytest.approx(2)
     assert set(found.shares) == {"journal"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.made import known
-from tests.unit.explained import DIRECT, MIB, SYNCED, by_mechanism, cell, seen, trial
+from tests.unit.explained import DIRECT, MIB, SYNCED, by_mechanism, cell, seen, trial, written
 
 from fslab.cell import Cell, MediumSpec
 from fslab.explain import mechanisms
@@ -65,10 +65,8 @@ def stated(of: Evidence, mechanism: str) -> list[Explanation]:
 
 def test_writes_of_btrfs_with_fsync() -> None:
     # 2048 writes of 4 KiB, 8 MiB in total. The device received 34 times as much, and 4096 flushes: two for each write.
-    figures = {
-        "device_written_bytes_flushed": 34.0 * 8 * MIB, "write_amplification": 34.0, "device_flushes": 4096.0,
-        "btrfs_metadata_copies": 2.0, "file_extents_before": 2.0, "file_extents": 2050.0,
-    }  # fmt: skip
+    extents = {"file_extents_before": 2.0, "file_extents": 2050.0}
+    figures = written(34 * 8, 34.0, device_flushes=4096.0, btrfs_metadata_copies=2.0, **extents)
     found = by_mechanism(seen(cell(), figures))
     assert found["barriers"] == "Each fsync caused 2.00 cache flushes of the device on average."
     assert "stored twice (DUP); the device received 34 bytes" in found["metadata-duplication"]
@@ -76,11 +74,7 @@ def test_writes_of_btrfs_with_fsync() -> None:
 
 
 def test_direct_writes_that_were_not() -> None:
-    figures = {
-        "device_written_bytes_flushed": 2.0 * 64 * MIB,
-        "write_amplification": 2.0,
-        "volume_dirtied_bytes": 64.0 * MIB,
-    }
+    figures = written(128, 2.0, volume_dirtied_bytes=64.0 * MIB)
     of = cell("ext4", "data=journal", DIRECT)
     (statement,) = stated(seen(of, figures), "direct-not-honoured")
     assert "(100 %)" in statement.text
@@ -91,11 +85,7 @@ def test_direct_writes_that_were_not() -> None:
 
 def test_figures_of_the_machine_are_nothing_beside_foreign_load() -> None:
     load = ValidityWarning(kind="foreign_load", severity=Severity.WARNING, message="make")
-    figures = {
-        "device_written_bytes_flushed": 64.0 * MIB,
-        "write_amplification": 1.0,
-        "page_cache_dirtied_bytes": 64.0 * MIB,
-    }
+    figures = written(64, page_cache_dirtied_bytes=64.0 * MIB)
     of = cell("ext4", "data=journal", DIRECT)
     assert "direct-not-honoured" in by_mechanism(seen(of, figures))
     assert "direct-not-honoured" not in by_mechanism(seen(of, figures, validity=(load,)))
@@ -130,16 +120,14 @@ def test_more_commits_than_the_interval_asks_for(
 
 
 def test_a_withdrawn_trace_says_nothing() -> None:
-    figures = {"device_written_bytes_flushed": 80.0 * MIB, "write_amplification": 10.0}
+    figures = written(80, 10.0)
     of = cell()
     traffic = {"traced_written_bytes": 80.0 * MIB, "traced_metadata_bytes": 72.0 * MIB}
     traced = trial(of, traffic, status=Status.TRACED)
-    assert (
-        "90 % of that was marked as metadata" in by_mechanism(seen(of, figures, traced))["metadata-traffic"]
-    )
-    off = trial(
-        of, traffic, status=Status.TRACED, provenance=Provenance(observed={"trace_withdrawn": ("off",)})
-    )
+    said = by_mechanism(seen(of, figures, traced))["metadata-traffic"]
+    assert "90 % of that was marked as metadata" in said
+    withdrawn = Provenance(observed={"trace_withdrawn": ("off",)})
+    off = trial(of, traffic, status=Status.TRACED, provenance=withdrawn)
     assert "metadata-traffic" not in by_mechanism(seen(of, figures, off))
 
 
@@ -158,9 +146,8 @@ def test_an_unknown_figure_of_one_trial_is_no_figure() -> None:
 def test_a_switch_that_has_no_effect_or_that_the_kernel_refuses_is_none(
     mechanism: str, mount: str, mkfs: str
 ) -> None:
-    written = {"device_written_bytes_flushed": 4.0 * MIB, "write_amplification": 1.0}
-    assert REGISTRY.get(mechanism).applies(seen(cell("ext4"), written))
-    assert not REGISTRY.get(mechanism).applies(seen(cell("ext4", mount, mkfs_options=mkfs), written))
+    assert REGISTRY.get(mechanism).applies(seen(cell("ext4"), written(4)))
+    assert not REGISTRY.get(mechanism).applies(seen(cell("ext4", mount, mkfs_options=mkfs), written(4)))
 
 
 def test_counts_per_fsync_are_those_of_each_trial() -> None:
@@ -178,7 +165,7 @@ def test_counts_per_fsync_are_those_of_each_trial() -> None:
 
 
 def test_a_disk_that_is_not_the_trial_s_alone_only_coincides() -> None:
-    figures = {"device_flushes": 512.0, "device_written_bytes_flushed": 4.0 * MIB, "write_amplification": 4.0}
+    figures = written(4, 4.0, device_flushes=512.0)
     alone = cell("ext4")
     here = alone.stack.model_copy(
         update={"medium": MediumSpec(name="m", type="directory", options={"path": "/x"})}
@@ -234,12 +221,7 @@ def test_what_a_transaction_writes() -> None:
 
 
 def test_copies_and_flushes_of_several_disks_are_not_those_of_one() -> None:
-    figures = {
-        "device_written_bytes_flushed": 2.0 * 64 * MIB,
-        "write_amplification": 2.0,
-        "btrfs_metadata_copies": 2.0,
-        "device_flushes": 3.0 * 16384,
-    }
+    figures = written(128, 2.0, btrfs_metadata_copies=2.0, device_flushes=3.0 * 16384)
     three = Provenance(device={"parts": [{}, {}, {}]})
     found = by_mechanism(seen(cell("btrfs", layout="btrfs-raid1"), figures, provenance=three))
     assert "metadata-duplication" not in found, "the data is stored twice as well"
@@ -251,22 +233,12 @@ def test_copies_and_flushes_of_several_disks_are_not_those_of_one() -> None:
 
 
 def test_what_nothing_switches_off_is_there_nevertheless() -> None:
-    figures = {
-        "device_flushes": 2.0 * 2048,
-        "device_written_bytes_flushed": 8.0 * MIB,
-        "write_amplification": 1.0,
-    }
-    (flushes,) = stated(seen(cell("xfs"), figures), "barriers")
+    (flushes,) = stated(seen(cell("xfs"), written(8, device_flushes=2.0 * 2048)), "barriers")
     assert flushes.refuted_by == "equally slow without it", "XFS has no nobarrier"
     journal = REGISTRY.get("journal")
     assert journal.present(seen(cell("ext4", "data=journal"), {}))
     assert not journal.applies(seen(cell("ext4", "data=journal"), {}))
-    twice = {
-        "journal_bytes": 64.0 * MIB,
-        "journal_commits": 9.0,
-        "device_written_bytes_flushed": 128.0 * MIB,
-        "write_amplification": 2.0,
-    }
+    twice = written(128, 2.0, journal_bytes=64.0 * MIB, journal_commits=9.0)
     found = by_mechanism(seen(cell("ext4", "data=journal"), twice))
     assert "data-journalling" in found
     assert "journal" not in found, "the same bytes are stated once"
@@ -274,11 +246,9 @@ def test_what_nothing_switches_off_is_there_nevertheless() -> None:
 
 
 def test_without_root_only_nearly_all_bytes_are_a_sign_of_the_page_cache() -> None:
-    figures = {"device_written_bytes_flushed": 64.0 * MIB, "write_amplification": 1.0}
     of = cell("ext4", "data=journal", DIRECT)
-    half = seen(of, {**figures, "page_cache_dirtied_bytes": 40.0 * MIB})
+    half, whole = (seen(of, written(64, page_cache_dirtied_bytes=mib * MIB)) for mib in (40.0, 64.0))
     assert "direct-not-honoured" not in by_mechanism(half)
-    whole = seen(of, {**figures, "page_cache_dirtied_bytes": 64.0 * MIB})
     assert by_mechanism(whole)["direct-not-honoured"].startswith("The direct writes were probably not direct")
 
 

@@ -36,14 +36,10 @@ def test_a_difference_of_two_cells_has_twice_the_variance_of_one() -> None:
     noise = CampaignNoise(trials=campaign(30))
     one = known(noise.prior(METRIC, pair()))
     assert one.variance == pytest.approx(2 * 0.05**2, rel=0.3)
-    scaling = noise.prior(
-        METRIC, [(of(f"fs{number}"), weight) for number, weight in enumerate((1, -1, -1, 1))]
-    )
-    assert scaling is not None
-    assert scaling.variance == pytest.approx(2 * one.variance)
-    assert noise.prior(METRIC, [(of("fs0"), 1.0)]) is None, (
-        "how much a workload varies from block to block is unknown"
-    )
+    four = [(of(f"fs{number}"), weight) for number, weight in enumerate((1, -1, -1, 1))]
+    assert known(noise.prior(METRIC, four)).variance == pytest.approx(2 * one.variance)
+    # How much a workload varies from block to block is unknown.
+    assert noise.prior(METRIC, [(of("fs0"), 1.0)]) is None
 
 
 def test_cells_with_other_figures_show_the_autocorrelation_of_trials_too() -> None:
@@ -51,15 +47,9 @@ def test_cells_with_other_figures_show_the_autocorrelation_of_trials_too() -> No
     random = np.random.default_rng(2)
     cells = [cell(f"fs{number}", "w") for number in range(2)]
     cells += [cell(f"fs{number}", "r", rw="randread") for number in range(2)]
-    records = [
-        record
-        for one in cells
-        for record in trials(
-            one,
-            [*np.exp(0.02 * random.normal(size=8))],
-            "write_iops" if one.workload.name == "w" else "read_iops",
-        )
-    ]
+    metrics = {"w": "write_iops", "r": "read_iops"}
+    made = ((one, [*np.exp(0.02 * random.normal(size=8))]) for one in cells)
+    records = [record for one, values in made for record in trials(one, values, metrics[one.workload.name])]
     few = CampaignNoise(trials=[each for each in records if each.cell.workload.name == "w"])
     all_cells = CampaignNoise(trials=records)
     one, other = few.between(all_cells, METRIC).alone
@@ -106,9 +96,7 @@ def test_a_file_system_with_many_stacks_has_its_own_noise() -> None:
 
 def test_workloads_have_their_own_noise() -> None:
     noise = CampaignNoise(trials=[*campaign(20), *campaign(20, 0.3, "loud", seed=2)])
-    quiet, loud = (noise.prior(METRIC, pair(name)) for name in ("w", "loud"))
-    assert quiet is not None
-    assert loud is not None
+    quiet, loud = (known(noise.prior(METRIC, pair(name))) for name in ("w", "loud"))
     assert 20 < loud.variance / quiet.variance < 60
 
 

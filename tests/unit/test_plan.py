@@ -105,10 +105,8 @@ def test_a_plan_says_where_stacks_run_and_that_emulation_gives_no_figures(
 ) -> None:
     monkeypatch.setattr(_qemu, "known_accelerator", lambda _: "tcg")
     slow, quick = in_guests("qemu"), in_guests("uml")
-    assert [(each.type, each.emulated) for each in (*slow.machines, *quick.machines)] == [
-        ("qemu", True),
-        ("uml", False),
-    ]
+    emulated = {each.type: each.emulated for each in (*slow.machines, *quick.machines)}
+    assert emulated == {"qemu": True, "uml": False}
     assert slow.expected_s > 8 * (quick.expected_s - 2 * 70)
     assert list(_where(quick)) == ["on uml: ext4, xfs, md"]
     assert "without KVM" in next(_where(slow))
@@ -235,16 +233,8 @@ def test_the_order_is_the_same_on_every_machine_and_python() -> None:
     # Computed once with Python 3.11. If this order changed, resumed campaigns would continue in another order.
     ordered = order([cell(number) for number in range(5)], 2, 1)
     assert [(block, each.stack.name) for block, each in ordered] == [
-        (0, "s2"),
-        (0, "s4"),
-        (0, "s3"),
-        (0, "s1"),
-        (0, "s0"),
-        (1, "s2"),
-        (1, "s0"),
-        (1, "s4"),
-        (1, "s3"),
-        (1, "s1"),
+        *((0, f"s{number}") for number in (2, 4, 3, 1, 0)),
+        *((1, f"s{number}") for number in (2, 0, 4, 3, 1)),
     ]
     assert tool_seed(1, 0) == 1201852341
 
