@@ -124,10 +124,9 @@ def test_what_an_earlier_row_says_is_not_repeated() -> None:
 
 def test_columns_of_printed_figures_are_left_out_if_there_are_none() -> None:
     rows = tuple(row.model_copy(update={"printed": "–", "supported": "–"}) for row in page().rows)
-    assert "| | claim | verdict | here |" in list(replication.lines(page(rows=rows)))
-    assert "| | claim | verdict | printed | supported by their table | here |" in list(
-        replication.lines(page())
-    )
+    assert "| | claim | verdict | here |" in [*replication.lines(page(rows=rows))]
+    head = "| | claim | verdict | printed | supported by their table | here |"
+    assert head in [*replication.lines(page())]
 
 
 def test_the_conditions_are_those_of_trials_that_ran() -> None:
@@ -168,20 +167,19 @@ def test_a_plan_tells_how_near_the_machine_is_to_the_publication() -> None:
         load_text(each, "s.yaml") for each in (text, text.replace("on: uml, guest_memory: 512m, ", ""))
     )
     near = claims.planned(guest, expand(guest))
-    assert [(one.name, one.here, one.near) for one in near] == [
-        ("processors", "1", True),
-        ("memory", "512 MiB", True),
-        ("amounts", "all", True),
-    ]
+    assert {one.name: one.here for one in near} == {"processors": "1", "memory": "512 MiB", "amounts": "all"}
+    assert all(one.near for one in near)
     assert claims.near_words(near[:1]) == "beside the publication: processors 1 (there 1: near)"
     assert claims.near_words(()) is None
     here = {one.name: one.here for one in claims.planned(host, expand(host))}
     assert here["processors"] == str(facts.gather()["cpus"])
 
 
+ONE_CRASHED = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), [*noisy(200.0)[:3], None])]
+
+
 def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
-    records = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), [*noisy(200.0)[:3], None])]
-    found = replication.result_of(made(), [records])
+    found = replication.result_of(made(), [ONE_CRASHED])
     assert (found.claims, found.replicated, found.contradicted) == (3, 1, 0)
     assert (found.open, found.tested) == (1, 2)
     assert (found.trials, found.with_warnings) == (8, 1)
@@ -190,15 +188,14 @@ def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
 
 
 def test_trials_that_cannot_run_here_are_no_warnings() -> None:
-    ran = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), [*noisy(200.0)[:3], None])]
     one = trials(cell("btrfs"), [None])[0].model_copy(update={"status": Status.UNSUPPORTED})
-    found = replication.result_of(made(), [[*ran, one]])
+    found = replication.result_of(made(), [[*ONE_CRASHED, one]])
     assert (found.trials, found.with_warnings, found.impossible) == (8, 1, 1)
     words = replication.effort_words(found)
     assert words.startswith("8 trials in ")
     assert ", 1 of them failed" in words
     assert words.endswith("; 1 trial cannot run here")
-    assert "cannot run" not in replication.effort_words(replication.result_of(made(), [ran]))
+    assert "cannot run" not in replication.effort_words(replication.result_of(made(), [ONE_CRASHED]))
 
 
 @pytest.mark.parametrize(
@@ -256,14 +253,9 @@ def test_the_measured_share_is_that_of_the_run() -> None:
         Command(stage="prepare", argv=("cp",)),
     )
     begun = datetime(2026, 1, 1, tzinfo=UTC)
+    same = {"duration_s": 3.0, "provenance": Provenance(commands=commands)}
     records = [
-        record.model_copy(
-            update={
-                "duration_s": 3.0,
-                "started": begun + timedelta(seconds=4 * number),
-                "provenance": Provenance(commands=commands),
-            }
-        )
+        record.model_copy(update={**same, "started": begun + timedelta(seconds=4 * number)})
         for number, record in enumerate(trials(cell("ext4"), [1.0, 2.0]))
     ]
     assert wall_s(records) == 7.0
@@ -278,12 +270,10 @@ def test_where_it_differs_the_mechanism_of_the_deciding_part_is_named(
     records = [*trials(EXT4, steady(100.0)), *trials(XFS, noisy(200.0))]
     judge = Evaluator(trials=Trials(records=records))
     claims = [claim("xfs > ext4"), claim("ext4 > xfs", id="2"), claim("ext4 / xfs >= 9", id="3")]
-    verdicts = made().model_copy(
-        update={"claims": judged(claims, study=scope, printed=None, campaign=scope, judge=judge)}
-    )
-    assert [name for name, _ in replication.deciding(verdicts)] == ["3", "2"], (
-        "the farthest from its limit first"
-    )
+    answered = judged(claims, study=scope, printed=None, campaign=scope, judge=judge)
+    verdicts = made().model_copy(update={"claims": answered})
+    # The farthest from its limit comes first.
+    assert [name for name, _ in replication.deciding(verdicts)] == ["3", "2"]
 
     def said(mechanism: str, workload: str, stack: str, weight: float) -> Explanation:
         return Explanation(
@@ -295,11 +285,8 @@ def test_where_it_differs_the_mechanism_of_the_deciding_part_is_named(
     known += [said("barriers", "w", "ext4 defaults", 7), said("log", "w", "xfs defaults", 6)]
     monkeypatch.setattr(explanations, "notable", lambda _: known)
     (reason,) = explanations.of_claims(verdicts, [])  # one for both claims: they compare the same two cells
-    assert (reason.claim, reason.where, reason.text) == (
-        "3",
-        "w on ext4 defaults",
-        "barriers of ext4 defaults.",
-    )
+    assert (reason.claim, reason.where) == ("3", "w on ext4 defaults")
+    assert reason.text == "barriers of ext4 defaults."
     lines = list(replication.lines(page(reasons=(reason,))))
     assert "What the kernel counted where results differ:" in lines
     assert any(line.startswith("- 3, w on ext4 defaults: barriers of ext4") for line in lines)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from tests.unit.compared import FACTS, MEDIUM, around, cell, compared, metrics_of, trials
+from tests.unit.compared import FACTS, MEDIUM, around, cell, compared, trials
 
-from fslab.analysis.campaign_comparison import Results, compare_results, refused
+from fslab.analysis.campaign_comparison import refused
 from fslab.analysis.matching_cells import MatchedBy, chosen, match
 from fslab.api import comparisons
 from fslab.cell import Cache, MachineSpec, StackSpec
@@ -26,10 +26,8 @@ class TestPartners:
         assert [(each.a, each.b) for each in found.partners] == [(same, same), (changed, other)]
         assert [str(each) for each in found.partners[0].differences] == []
         # The governor is not listed here: it is compared as a fact of the machine.
-        assert [str(each) for each in found.partners[1].differences] == [
-            "parameters.bs: 4k → 64k",
-            "tuning.vm.laptop_mode: – → 1",
-        ]
+        differing = [str(each) for each in found.partners[1].differences]
+        assert differing == ["parameters.bs: 4k → 64k", "tuning.vm.laptop_mode: – → 1"]
         assert (found.only_a, found.only_b) == ((lonely,), ())
 
     def test_a_cold_cell_is_no_partner_of_a_warm_one(self) -> None:
@@ -39,21 +37,15 @@ class TestPartners:
     def test_stacks_of_one_campaign_by_their_workload(self) -> None:
         left, right = [cell("ext4"), cell("ext4", "seq")], [cell("xfs", "seq"), cell("xfs")]
         found = match(left, right, MatchedBy.WORKLOAD)
-        assert [(each.a.workload.name, each.b.workload.name) for each in found.partners] == [
-            ("rand-4k", "rand-4k"),
-            ("seq", "seq"),
-        ]
+        names = [(each.a.workload.name, each.b.workload.name) for each in found.partners]
+        assert names == [("rand-4k", "rand-4k"), ("seq", "seq")]
         assert not any(each.differences for each in found.partners)
 
     def test_kernels_of_one_campaign_by_all_else(self) -> None:
+        machines = [MachineSpec(type="uml", kernel=kernel) for kernel in ("/boot/a", "/boot/b")]
         specs = [
-            StackSpec(
-                name=f"ext4 {kernel}",
-                medium=MEDIUM,
-                filesystem="ext4",
-                machine=MachineSpec(type="uml", kernel=kernel),
-            )
-            for kernel in ("/boot/a", "/boot/b")
+            StackSpec(name=f"ext4 {each.kernel}", medium=MEDIUM, filesystem="ext4", machine=each)
+            for each in machines
         ]
         found = match([cell(spec=specs[0])], [cell(spec=specs[1])], MatchedBy.MACHINE)
         assert len(found.partners) == 1
@@ -163,22 +155,16 @@ class TestFacts:
                 for block, trial in enumerate(trials(cell(), around(1)))
             ]  # fmt: skip
 
-        disk = {
-            "profile": "hdd-7200",
-            "figures": {"rpm": 7200, "about": "7200 rpm"},
-            "statistics": {"reads": 7},
-        }
+        figures = {"rpm": 7200, "about": "7200 rpm"}
+        disk = {"profile": "hdd-7200", "figures": figures, "statistics": {"reads": 7}}
         other = {**disk, "statistics": {"reads": 8}, "fidelity": {"round_trip_ns": 9}}
         a = on([disk, disk])
         same = on([other, disk])
         assert compared(a, same).differences == ()
         slow = on([disk, {**disk, "figures": {"rpm": 5400}}])
         (found,) = refused(compared(a, slow))
-        assert (found.fact, found.a, found.b) == (
-            "device.virtual_disks.figures.rpm",
-            ("7200",),
-            ("5400", "7200"),
-        )
+        assert found.fact == "device.virtual_disks.figures.rpm"
+        assert (found.a, found.b) == (("7200",), ("5400", "7200"))
 
     def test_devices_and_tools_matter_and_the_name_of_a_device_does_not(self) -> None:
         a, b = trials(cell(), around(1)), trials(cell(), around(1), "b")
@@ -190,9 +176,7 @@ class TestFacts:
         assert {each.fact for each in refused(compared(a, b))} == {"fio", "device.model"}
         assert {each.fact for each in refused(compared(a, b, allowed=["tools"]))} == {"device.model"}
         # Two stacks of one campaign have different devices: these are not compared.
-        stacks = compare_results(
-            Results.of_trials("A", a), Results.of_trials("B", b), by=MatchedBy.WORKLOAD, metrics_of=metrics_of
-        )
+        stacks = compared(a, b, by=MatchedBy.WORKLOAD)
         assert [each.fact for each in stacks.differences] == ["fio"]
 
 

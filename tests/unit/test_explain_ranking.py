@@ -2,77 +2,52 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from tests.unit.explained import MIB, cell, seen
+from tests.unit.explained import cell, seen, written
 
 from fslab.api import explanations
 from fslab.cli import explain
-from fslab.explain.evidence import Certainty, Explanation
+from fslab.explain.evidence import Certainty, Evidence, Explanation
 from fslab.explain.mechanisms import MOST_WEIGHT, statements_of
 
 
-def test_mechanisms_are_ranked_by_their_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def one(mechanism: str, stack: str, weight: float) -> Explanation:
-        return Explanation(
-            mechanism=mechanism, workload="w", stack=stack, text=f"{mechanism} {weight}", figures=(),
-            certainty=Certainty.OBSERVED, refuted_by="r", weight=weight,
-        )  # fmt: skip
+def ranked(
+    monkeypatch: pytest.MonkeyPatch, stacks: list[Evidence], *found: tuple[str, str, float]
+) -> list[explanations.RankedMechanism]:
+    """Rank statements, given as mechanism, stack and weight."""
+    same: dict[str, Any] = {"workload": "w", "text": "", "certainty": Certainty.OBSERVED, "refuted_by": "r"}
+    statements = [
+        Explanation(mechanism=mechanism, stack=stack, figures=(), weight=weight, **same)
+        for mechanism, stack, weight in found
+    ]
+    monkeypatch.setattr("fslab.explain.mechanisms.all_statements", lambda _: iter(statements))
+    return explanations.ranking(stacks)
 
-    found = [
-        one("journal", "a", 1.0),
-        one("barriers", "a", 6.0),
-        one("journal", "b", 3.0),
-        one("atime", "b", 1.0),
-    ]
-    monkeypatch.setattr("fslab.explain.mechanisms.all_statements", lambda _: iter(found))
-    ranked = explanations.ranking([])
-    assert [(each.mechanism, each.weight) for each in ranked] == [
-        ("barriers", 6.0),
-        ("journal", 3.0),
-        ("atime", 1.0),
-    ]
-    assert ranked[1].cells == ("w on a", "w on b")
-    assert ranked[1].strongest.stack == "b"
+
+def test_mechanisms_are_ranked_by_their_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = ("journal", "a", 1.0), ("barriers", "a", 6.0), ("journal", "b", 3.0), ("atime", "b", 1.0)
+    told = ranked(monkeypatch, [], *found)
+    assert [(each.mechanism, each.weight) for each in told] == [("barriers", 6), ("journal", 3), ("atime", 1)]
+    assert told[1].cells == ("w on a", "w on b")
+    assert told[1].strongest.stack == "b"
 
 
 def test_what_all_stacks_have_alike_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
     stacks = [seen(cell(name), {}) for name in ("ext4", "btrfs")]
     a, b = (each.stack for each in stacks)
-
-    def one(mechanism: str, stack: str, weight: float) -> Explanation:
-        return Explanation(
-            mechanism=mechanism, workload="w", stack=stack, text="", figures=(), certainty=Certainty.OBSERVED,
-            refuted_by="r", weight=weight,
-        )  # fmt: skip
-
-    found = [
-        one("page-cache", a, 10.0),
-        one("page-cache", b, 10.0),
-        one("barriers", b, 2.0),
-        one("journal", a, 0.0),
-    ]
-    monkeypatch.setattr("fslab.explain.mechanisms.all_statements", lambda _: iter(found))
-    ranked = explanations.ranking(stacks)
-    assert [(each.mechanism, each.contrast) for each in ranked] == [
-        ("barriers", 2.0),
-        ("page-cache", 0.0),
-        ("journal", 0.0),
-    ]
-    alone = explanations.ranking(stacks[:1])
+    found = ("page-cache", a, 10.0), ("page-cache", b, 10.0), ("barriers", b, 2.0), ("journal", a, 0.0)
+    contrasts = [(each.mechanism, each.contrast) for each in ranked(monkeypatch, stacks, *found)]
+    assert contrasts == [("barriers", 2.0), ("page-cache", 0.0), ("journal", 0.0)]
+    alone = ranked(monkeypatch, stacks[:1], *found)
     assert alone[0].contrast == 10.0, "of one stack, nothing is known to compare"
 
 
 def test_no_evidence_outweighs_all_other_by_its_unit() -> None:
-    figures = {
-        "device_written_bytes_flushed": 64.0 * MIB,
-        "write_amplification": 1.0,
-        "device_written_bytes": 0.0,
-    }
-    (cached,) = [
-        each
-        for each in statements_of(seen(cell("ext4", parameters={"rw": "write", "size": "64m"}), figures))
-        if each.mechanism == "page-cache"
-    ]
+    of = cell("ext4", parameters={"rw": "write", "size": "64m"})
+    found = statements_of(seen(of, written(64, device_written_bytes=0.0)))
+    (cached,) = [each for each in found if each.mechanism == "page-cache"]
     assert MOST_WEIGHT - 0.1 < cached.weight < MOST_WEIGHT
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from tests.made import known
@@ -21,6 +22,13 @@ from fslab.units import Direction, Unit
 
 def compared(a: Sequence[float], b: Sequence[float]) -> RatioEstimate:
     return compare_counts(dict(enumerate(a)), dict(enumerate(b)))
+
+
+def against_none(events: Sequence[float], **more: Any) -> Question:
+    """Return the comparison of these counts with as many of 0."""
+    none = dict.fromkeys(range(len(events)), 0.0)
+    fewer: dict[str, Any] = {"names": ("a", "b"), "better": Direction.LOWER, "counts": True}
+    return Question(over=dict(enumerate(events)), under=none, **fewer, **more)
 
 
 def test_by_hand() -> None:
@@ -75,11 +83,7 @@ def test_a_difference_of_few_blocks_holds_only_if_trials_are_independent() -> No
     assert known(few.p_if_correlated) > 0.05
     assert not compared([40, 44, 42], [1, 1, 1]).rests_on_independence
     assert not compared([2, 3] * 10, [1, 1] * 10).rests_on_independence, "20 blocks show it"
-    none = dict.fromkeys(range(3), 0.0)
-    found, sure = (
-        answer([Question(over=dict(enumerate(events)), under=none, counts=True)])[0]
-        for events in ([9, 13, 11], [40, 44, 42])
-    )
+    found, sure = (answer([against_none(events)])[0] for events in ([9, 13, 11], [40, 44, 42]))
     assert (sure.fragile, sure.settled) == (False, True)
     assert (found.holds, found.fragile, found.settled) == (True, True, False)
     assert found.further
@@ -114,14 +118,11 @@ def test_what_are_no_counts(values: list[float]) -> None:
 @pytest.mark.parametrize("paired", [True, False])
 def test_counts_of_nothing_are_never_alike_and_need_no_more_trials(trials: int, *, paired: bool) -> None:
     """Events that come ten at once in one trial of ten are most likely not seen in three."""
-    none = dict.fromkeys(range(trials), 0.0)
-    (found,) = answer([Question(over=none, under=none, counts=True, paired=paired)])
+    (found,) = answer([against_none([0.0] * trials, paired=paired)])
     assert (found.verdict, found.settled, found.further) == (Verdict.NONE_SEEN, True, None)
     share = {3: "63 %", 100: "3.0 %"}[trials]
-    assert (
-        verdict_words(found, Unit.COUNT)
-        == f"none in {trials} trials each (95 % CI: at most {share} of trials)"
-    )
+    told = f"none in {trials} trials each (95 % CI: at most {share} of trials)"
+    assert verdict_words(found, Unit.COUNT) == told
 
 
 def test_counts_that_hardly_differ_say_what_was_seen_instead_of_asking_for_hours() -> None:
@@ -148,8 +149,7 @@ def test_equal_counts_are_not_alike() -> None:
 
 
 def test_with_more_looks_a_forecast_from_few_counts_gives_nothing_up() -> None:
-    some, none = dict(enumerate([0.0, 3.0, 0.0, 1.0, 2.0])), dict.fromkeys(range(5), 0.0)
-    question = Question(over=some, under=none, names=("a", "b"), better=Direction.LOWER, counts=True)
+    question = against_none([0.0, 3.0, 0.0, 1.0, 2.0])
     (found,) = answer([question], looks=Looks(first=5, most=40))
     assert (found.verdict, found.settled) == (Verdict.OPEN, False)
     assert known(found.further) > 5
@@ -159,8 +159,7 @@ def test_with_more_looks_a_forecast_from_few_counts_gives_nothing_up() -> None:
 
 def test_a_difference_that_twice_as_many_trials_would_show_is_pursued() -> None:
     """s = 4.24: with 6 blocks, 2.571 × 4.24 ÷ √6 = 4.45 is the first half-width below the difference of 5."""
-    some, none = dict(enumerate([9.0, 0.0, 8.0, 3.0])), dict.fromkeys(range(4), 0.0)
-    (found,) = answer([Question(over=some, under=none, better=Direction.LOWER, counts=True)])
+    (found,) = answer([against_none([9.0, 0.0, 8.0, 3.0])])
     assert (found.verdict, found.settled, found.further) == (Verdict.OPEN, False, 2)
     assert not is_equivalent(compared([2, 2, 2], [2, 2, 0]), 10.0), "counts are never alike"
 
@@ -181,11 +180,8 @@ def test_a_loss_of_which_some_are_zero_ends_with_the_largest() -> None:
     }
     told = "no difference shown: ext4 up to 14.1 ms in 8 of 8 trials, btrfs up to 10.6 ms in 7 of 8 trials"
     assert verdict_words(row.answers[2], Unit.NANOSECONDS) == told
-    nothing = row_answers(
-        [dataclasses.replace(each, values=dict.fromkeys(each.values, 0.0)) for each in samples],
-        Direction.LOWER,
-        unit=Unit.NANOSECONDS,
-    )
+    zeros = [dataclasses.replace(each, values=dict.fromkeys(each.values, 0.0)) for each in samples]
+    nothing = row_answers(zeros, Direction.LOWER, unit=Unit.NANOSECONDS)
     assert {each.verdict for each in nothing.answers} == {Verdict.NONE_SEEN}
     upwards = row_answers(samples, Direction.NEITHER, unit=Unit.NANOSECONDS)
     assert upwards.answers[1].verdict is Verdict.NO_RATIO, "nothing is lost"
@@ -195,13 +191,10 @@ def test_a_loss_of_which_some_are_zero_ends_with_the_largest() -> None:
 def test_an_amount_differs_from_none_in_enough_trials_whatever_its_unit(size: float) -> None:
     """Equal amounts in n trials, and none in as many: t(0.975; n − 1) ÷ √n is below 1 from n = 7 on."""
     for trials, differs in ((6, False), (7, True)):
-        some, none = dict.fromkeys(range(trials), size), dict.fromkeys(range(trials), 0.0)
-        found = compare_counts(some, none, amounts=True)
+        question = against_none([size] * trials, unit=Unit.NANOSECONDS)
+        found = compare_counts(question.over, question.under, amounts=True)
         assert found.more == pytest.approx(size)
         assert found.differs is differs
-    question = Question(
-        over=some, under=none, names=("a", "b"), better=Direction.LOWER, unit=Unit.NANOSECONDS, counts=True
-    )
     (seen,) = answer([question])
     assert seen.winner == "b"
     assert verdict_words(seen, Unit.NANOSECONDS) == {1.0: "1 ns more", 1e9: "1 s more"}[size]

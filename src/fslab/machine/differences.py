@@ -139,7 +139,7 @@ def _of_machine(catalogue: Sequence[Fact], a: Circumstances, b: Circumstances) -
 def _of_devices(a: Circumstances, b: Circumstances) -> list[Difference]:
     """Return each difference once, although many stacks may share a device."""
     found: dict[tuple[str, Known, Known], Difference] = {}
-    for name in a.devices.keys() & b.devices.keys():
+    for name in [name for name in a.devices if name in b.devices]:
         sides = [_conditions(side.devices[name]) for side in (a, b)]
         for each in _between(FactGroup.DEVICE, *sides):
             found.setdefault((each.fact, each.a, each.b), each)
