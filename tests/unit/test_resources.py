@@ -24,6 +24,7 @@ from fslab.workloads import REGISTRY as WORKLOADS
 from fslab.workloads import parsed
 
 GIB = 1 << 30
+SMALL = {"size": "1m"}
 
 
 class NoJournal:
@@ -58,15 +59,17 @@ def free(place: Path) -> int:
     return about.f_bavail * about.f_frsize
 
 
+def check(workspace: Workspace, *cells: Cell) -> None:
+    feasibility._room.check_room(cells, workspace.images)
+
+
 @pytest.mark.usefixtures("eight")
 class TestMemory:
     def test_images_in_memory_are_added_up(self, workspace: Workspace) -> None:
         three = {"size": "3g"}
-        feasibility._room.check_room([cell("a", options=three)], workspace.images)
+        check(workspace, cell("a", options=three))
         with pytest.raises(NoSpaceError, match=r"9(\.00)? GiB of memory"):
-            feasibility._room.check_room(
-                [cell(name, options=three) for name in ("a", "b", "c")], workspace.images
-            )
+            check(workspace, *(cell(name, options=three) for name in ("a", "b", "c")))
 
     @pytest.mark.parametrize(
         ("tool", "parameters", "needed"),
@@ -84,41 +87,33 @@ class TestMemory:
     ) -> None:
         work = WorkloadSpec(name="w", tool=tool, parameters=parameters)
         assert parsed(work).memory_bytes() == needed
-        here = cell("a", options={"size": "1m"}).model_copy(update={"workload": work})
-        inside = cell("b", options={"size": "1m"}, machine=MachineSpec(type="qemu", memory="1g")).model_copy(
-            update={"workload": work}
-        )
+        guest = MachineSpec(type="qemu", memory="1g")
+        plain, in_guest = cell("a", options=SMALL), cell("b", options=SMALL, machine=guest)
+        here, inside = (each.model_copy(update={"workload": work}) for each in (plain, in_guest))
         if needed < GIB:
-            feasibility._room.check_room([here, inside], workspace.images)
+            check(workspace, here, inside)
             return
         with pytest.raises(NoSpaceError, match=r"16(\.0)? GiB of memory, but only"):
-            feasibility._room.check_room([here], workspace.images)
+            check(workspace, here)
         with pytest.raises(NoSpaceError, match="w allocates 16 GiB of memory, and the guest has 1 GiB"):
-            feasibility._room.check_room([inside], workspace.images)
+            check(workspace, inside)
 
     def test_guests_count_also_when_no_image_is_in_memory(self, workspace: Workspace, tmp_path: Path) -> None:
         on_disk = {"size": "1m", "path": str(tmp_path)}
         guests = [MachineSpec(type="qemu", memory=memory) for memory in ("3g", "4g")]
-        feasibility._room.check_room(
-            [cell("a", "loop", options=on_disk, machine=guests[0])], workspace.images
-        )
+        cells = [cell(f"m{guest.memory}", "loop", options=on_disk, machine=guest) for guest in guests]
+        check(workspace, cells[0])
         with pytest.raises(NoSpaceError, match=r"7(\.00)? GiB of memory"):
-            feasibility._room.check_room(
-                [cell(f"m{guest.memory}", "loop", options=on_disk, machine=guest) for guest in guests],
-                workspace.images,
-            )
+            check(workspace, *cells)
 
     def test_what_is_written_into_a_memory_file_system_takes_memory(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(images, "check_room", lambda *_: None)
         inside = {"path": "/dev/shm"}
-        feasibility._room.check_room([cell("a", "directory", "3g", options=inside)], workspace.images)
+        check(workspace, cell("a", "directory", "3g", options=inside))
         with pytest.raises(NoSpaceError, match="of memory"):
-            feasibility._room.check_room(
-                [cell("a", "directory", "4g", options=inside), cell("b", options={"size": "3g"})],
-                workspace.images,
-            )
+            check(workspace, cell("a", "directory", "4g", options=inside), cell("b", options={"size": "3g"}))
 
     def test_what_lies_in_memory_file_systems_fits_into_them(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
@@ -128,12 +123,9 @@ class TestMemory:
         monkeypatch.setattr(memory, "available_bytes", lambda: 100 * most)
         share = str(most * 6 // 10)
         guest = MachineSpec(type="uml", memory=share)
-        feasibility._room.check_room([cell("a", options={"size": "1m"}, machine=guest)], workspace.images)
+        check(workspace, cell("a", options=SMALL, machine=guest))
         with pytest.raises(NoSpaceError, match="images and guests need"):
-            feasibility._room.check_room(
-                [cell(name, options={"size": str(2 * most)}, machine=guest) for name in ("a", "b")],
-                workspace.images,
-            )
+            check(workspace, *(cell(name, options={"size": str(2 * most)}, machine=guest) for name in "ab"))
 
 
 class TestDisks:
@@ -149,24 +141,19 @@ class TestDisks:
         (need,) = feasibility._room._needs(cells, workspace.images).values()
         assert (need.images_bytes, need.trial_bytes) == (2 * int(share), 0)
         with pytest.raises(NoSpaceError, match="but only"):
-            feasibility._room.check_room(cells, workspace.images)
+            check(workspace, *cells)
 
     def test_files_in_a_directory_count_the_largest_beside_the_images(
         self, workspace: Workspace, tmp_path: Path
     ) -> None:
         """One trial runs at a time, and its files are removed after it. Therefore only the largest trial counts."""
         here = {"path": str(tmp_path)}
-        cells = [
-            cell("a", "directory", "1g", options=here),
-            cell("b", "directory", "3g", options=here),
-            cell("c", "loop", options={"size": "2g", "path": str(tmp_path)}),
-        ]
+        cells = [cell(name, "directory", size, options=here) for name, size in (("a", "1g"), ("b", "3g"))]
+        cells.append(cell("c", "loop", options={**here, "size": "2g"}))
         (need,) = feasibility._room._needs(cells, workspace.images).values()
         assert (need.images_bytes, need.trial_bytes) == (2 * GIB, 3 * GIB)
         with pytest.raises(NoSpaceError, match="but only"):
-            feasibility._room.check_room(
-                [cell("a", "directory", str(2 * free(tmp_path)), options=here)], workspace.images
-            )
+            check(workspace, cell("a", "directory", str(2 * free(tmp_path)), options=here))
 
 
 def test_a_control_group_has_less_than_the_machine(tmp_path: Path) -> None:
