@@ -181,8 +181,8 @@ def shown(found: CampaignComparison, width: int = 80) -> str:
 
 def test_the_terminal_at_80_columns() -> None:
     a = [*trials(cell(), around(1000)), *trials(cell("xfs"), around(1000))]
-    new = {"kernel": "6.1.0-26"}
-    b = [*trials(cell(), around(880), "b", **new), *trials(cell("xfs"), around(1200), "b", **new)]
+    sides = (cell(), 880), (cell("xfs"), 1200)
+    b = [trial for of, at in sides for trial in trials(of, around(at), "b", kernel="6.1.0-26")]
     said = shown(compared(a, b, allowed=["kernel"]))
     assert (
         said

@@ -159,8 +159,10 @@ def test_campaigns_of_one_machine_count_as_one_machine() -> None:
 
 
 def test_one_machine_stays_one_after_reboots_and_with_more_memory() -> None:
-    sizes = ({"memory_bytes": 10**10 - 4096 * number, "cpus": 4 + number} for number in range(6))
-    found = told([campaign("lab", 1.5, number=number, **facts) for number, facts in enumerate(sizes)])
+    found = told([
+        campaign("lab", 1.5, number=number, memory_bytes=10**10 - 4096 * number, cpus=4 + number)
+        for number in range(6)
+    ])  # fmt: skip
     assert [machine.name for machine in found.machines] == ["lab"]
     assert found.rows[0].verdict is FleetVerdict.FEW_MACHINES
 

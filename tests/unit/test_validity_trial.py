@@ -71,7 +71,11 @@ def test_every_rule_says_what_it_is_and_needs_what_probes_have(name: str) -> Non
     ]
     sources = "".join(path.read_text() for path in files)
     for needed in rule.needs:
-        written = [f'"{needed}"', f'f"{needed.partition("_")[0]}_{{name}}"']  # one probe composes its names
+        written = [
+            f'"{needed}"',
+            f"{needed}=",
+            f'f"{needed.partition("_")[0]}_{{name}}"',
+        ]  # one probe composes its names
         assert any(each in sources for each in written), f"no probe has {needed}"
 
 
