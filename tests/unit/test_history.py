@@ -17,7 +17,7 @@ from tests.unit.test_compare_likeness import in_slices
 from typer.testing import CliRunner
 
 from fslab.analysis.history import History, history
-from fslab.answers.model import change_words
+from fslab.answers.verdict_words import change_words
 from fslab.api import comparisons
 from fslab.cell import Cell, WorkloadSpec
 from fslab.cli import app

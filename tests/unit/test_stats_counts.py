@@ -10,8 +10,9 @@ from tests.unit.test_page_words import stack
 
 from fslab.analysis.table_rows import row_answers
 from fslab.analysis.workload_groups import Sample
-from fslab.answers.model import Verdict, verdict_words
+from fslab.answers.model import Verdict
 from fslab.answers.ratio import Question, answer
+from fslab.answers.verdict_words import verdict_words
 from fslab.stats import Reason
 from fslab.stats.comparison_settled import is_equivalent
 from fslab.stats.counts import compare_counts, share_limit

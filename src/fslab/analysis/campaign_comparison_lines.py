@@ -9,8 +9,9 @@ from datetime import datetime
 from statistics import fmean, geometric_mean
 
 from fslab.analysis.usable_trials import is_failed, usable_values
-from fslab.answers.model import Answer, Verdict, verdict_words
+from fslab.answers.model import Answer, Verdict
 from fslab.answers.ratio import COVERAGE, Looks, Question, estimate
+from fslab.answers.verdict_words import verdict_words
 from fslab.cell import Cell, Frozen, grouped
 from fslab.machine.differences import Difference
 from fslab.stats import Interval

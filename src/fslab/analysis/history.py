@@ -19,8 +19,8 @@ from fslab.analysis.campaign_comparison import (
 )
 from fslab.analysis.usable_trials import usable_values
 from fslab.analysis.workload_groups import MetricsOf, by_cell, headline_metrics
-from fslab.answers.model import change_words
 from fslab.answers.ratio import Question, answer
+from fslab.answers.verdict_words import change_words
 from fslab.cell import Cell, Frozen, grouped
 from fslab.machine import facts
 from fslab.machine.differences import Difference

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fslab.analysis.campaign_comparison_lines import CampaignComparison, ComparisonLine, change_for_worse
-from fslab.answers.model import INDEPENDENCE_LEAST, Answer, Verdict, percent
+from fslab.answers.model import INDEPENDENCE_LEAST, Answer, Verdict
 from fslab.answers.ratio import size_until
+from fslab.answers.verdict_words import percent
 from fslab.cell import grouped
 from fslab.stopping_settings import MARGIN
 from fslab.units import Direction, counted, first_of

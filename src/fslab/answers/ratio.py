@@ -1,7 +1,7 @@
 """Computes the ratio of two stacks, its interval and its verdict: the only code that compares stacks. Pure.
 
 ``stats`` has the estimators; this module chooses the one that suits the question, corrects for the number of questions
-of a family, and gives the verdict. What a verdict means in words is in ``answers.model``.
+of a family, and gives the verdict. What a verdict means in words is in ``answers.verdict_words``.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence

@@ -10,7 +10,8 @@ from math import expm1, log
 from statistics import median
 
 from fslab.analysis.standings import Standing, StandingCertainty, standing
-from fslab.answers.model import INDEPENDENCE_LEAST, alike_margin, counted_words, needs_text, percent
+from fslab.answers.model import INDEPENDENCE_LEAST
+from fslab.answers.verdict_words import alike_margin, counted_words, needs_text, percent
 from fslab.cell import Frozen
 from fslab.claims.claim_words import summary
 from fslab.claims.model import EvaluatedClaim

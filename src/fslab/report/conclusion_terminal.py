@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fslab.analysis.standings import Standing, StandingCertainty
-from fslab.answers.model import difference_words, needs_text
+from fslab.answers.verdict_words import difference_words, needs_text
 from fslab.report.conclusion import Conclusion, ConclusionWarning
 from fslab.report.model import Report
 from fslab.report.row_words import (

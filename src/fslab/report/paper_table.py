@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from fslab.answers.model import percent
+from fslab.answers.verdict_words import percent
 from fslab.report.model import Report, Row, Summary
 from fslab.report.row_words import kernels_words, slices_words, spread_of_counts
 from fslab.units import Direction, format_value, in_one_scale, metric_text

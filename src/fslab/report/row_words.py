@@ -8,12 +8,8 @@ from math import log
 
 from fslab.analysis.standings import Standing, StandingCertainty, counted_sides
 from fslab.analysis.table_rows import Rank
-from fslab.answers.model import (
-    COUNTED,
-    INDEPENDENCE_LEAST,
-    UNPAIRED,
-    Answer,
-    Verdict,
+from fslab.answers.model import COUNTED, INDEPENDENCE_LEAST, UNPAIRED, Answer, Verdict
+from fslab.answers.verdict_words import (
     alike_margin,
     alike_words,
     counted_words,

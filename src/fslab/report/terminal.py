@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fslab.analysis.table_rows import Mark
-from fslab.answers.model import percent
+from fslab.answers.verdict_words import percent
 from fslab.report.model import Note, NotePlace, Report, Row, StackColumn, Summary
 from fslab.report.row_words import machine_words, ranking_words, slices_words, spread_of_counts, trials_words
 from fslab.report.terminal_width import NARROWEST, lines_of, wrapped
