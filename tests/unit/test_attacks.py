@@ -322,8 +322,9 @@ def test_settings_that_cannot_be_put_back_stay_in_the_journal(
     monkeypatch.setattr(_settings, "SYSCTL", tmp_path)
     monkeypatch.setattr(tuning, "LOCK", tmp_path / "lock")
     with CampaignJournal("c", tmp_path / "journal") as journal:
+        monkeypatch.setattr(tuning, "put_back", lambda *_: _refused())
         with pytest.raises(PermissionError), tuning.tuned({"vm.swappiness": "11"}, journal):
-            monkeypatch.setattr(tuning, "put_back", lambda *_: _refused())
+            assert setting.read_text() == "11"
         assert [entry.target for entry in journal.pending()] == [f"{setting}=60"]
         monkeypatch.undo()
         tuning.put_back(setting, "60")
