@@ -220,8 +220,8 @@ def leaves_nothing(request: pytest.FixtureRequest, own_directories: Path) -> Ite
 
 
 def pytest_collection_finish() -> None:
-    """Exclude the collected tests from garbage collection: they stay in use until the end."""
-    gc.collect()
+    """Exclude the collected tests from garbage collection: they stay in use until the end. What little is garbage among
+    them stays, too: to search for it takes longer than it is worth."""
     gc.freeze()
 
 

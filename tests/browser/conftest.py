@@ -7,9 +7,12 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+if TYPE_CHECKING:  # each worker imports this file
+    from playwright.sync_api import Browser, ConsoleMessage, Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 LIMIT_MS = 300_000  # enough for a busy machine; only failing tests reach it
@@ -34,6 +37,8 @@ def browser() -> Iterator[Browser]:
         pytest.skip("needs chromium: apt-get install chromium")
     # Chromium's sandbox does not work for root. Running without it is acceptable: Chromium opens only pages of tests.
     options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
         yield found

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import Locator
 from tests.browser import campaigns
 from tests.browser.conftest import SCREENSHOTS, Opened, Opener
 
@@ -15,6 +15,9 @@ from fslab.report.page.compare import comparisons
 from fslab.report.page.model import Page
 from fslab.trial_record import Value
 from fslab.units import Unit
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
 
 MARKS = """id => {
   const figure = document.getElementById('fig-' + id), counts = {};
@@ -233,6 +236,8 @@ def test_raw_output_is_one_click_away(html: str, opened: Opener) -> None:
 def test_no_serious_accessibility_violation(html: str, opened: Opener, dark: bool) -> None:
     shown = drawn(opened(html, dark=dark)).page
     shown.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+
     found = Axe().run(shown).response["violations"]
     grave = [
         (each["id"], [node["html"][:200] for node in each["nodes"][:3]])

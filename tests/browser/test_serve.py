@@ -8,9 +8,9 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Page
 from tests.browser import campaigns
 from tests.browser.conftest import Opener
 from tests.hold import Hold
@@ -19,6 +19,9 @@ from tests.starter import Started, Starter
 
 from fslab.store.campaign import CampaignStatus
 from fslab.store.store import Store
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 
 @dataclass
