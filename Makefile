@@ -40,14 +40,18 @@ run: build-packages $(INSTALLED)
 # measures last (tests/order.py). make test-repeat changes the order within these parts.
 PYTEST := $(VENV)/bin/pytest -q -n $(shell expr 3 \* $$(nproc)) --dist worksteal --randomly-seed=1 --durations=10
 
+# Without the example, which make lint checks, and without examples in documentation: there are none, and to look for
+# them, rustdoc reads each crate.
+RUST := --lib --bins --tests
+
 # Python's tests wait much of their time: cargo compiles while packages are installed (its second call waits for the
 # first) and runs its tests beside Python's; what it says comes at the end. Collected once before in a new clone, the
 # tests' modules are compiled once, and not by each worker.
 define both
 @mkdir -p target; rust=; trap 'kill $$built $$rust 2>/dev/null; exit 130' INT TERM HUP; \
-cargo test --workspace --quiet --no-run >/dev/null 2>&1 & built=$$!; \
+cargo test --workspace $(RUST) --quiet --no-run >/dev/null 2>&1 & built=$$!; \
 $(MAKE) --no-print-directory test-packages || { wait; exit 1; }; \
-tests/in_memory.sh cargo test --workspace --quiet $(2) >target/cargo-test.log 2>&1 & rust=$$!; \
+tests/in_memory.sh cargo test --workspace $(RUST) --quiet $(2) >target/cargo-test.log 2>&1 & rust=$$!; \
 test -d tests/unit/__pycache__ || $(VENV)/bin/pytest -q --collect-only $(1) >/dev/null; \
 $(PYTEST) $(1); python=$$?; wait $$rust; rust=$$?; cat target/cargo-test.log; exit $$((python || rust))
 endef
