@@ -11,7 +11,7 @@ from tests.store.sql import sql
 from tests.store.test_store import campaign, trial
 from typer.testing import CliRunner
 
-from fslab.api import claims
+from fslab.api import claims, comparisons
 from fslab.cli import app
 from fslab.errors import BusyError, StoreError
 from fslab.store.campaign import CampaignStatus
@@ -43,6 +43,10 @@ def test_it_is_left_out_with_one_warning(damaged: Store, caplog: pytest.LogCaptu
     (warning,) = caplog.messages
     assert "campaign bad: contains data that fslab did not write" in warning
     assert "fslab delete bad" in warning
+
+
+def test_a_run_of_a_fleet_of_which_nothing_can_be_read_has_no_results(damaged: Store) -> None:
+    assert comparisons.fleet_of_campaigns(damaged, ["bad"]) is None
 
 
 def test_who_names_it_gets_the_error(damaged: Store) -> None:

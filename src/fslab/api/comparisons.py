@@ -233,6 +233,6 @@ def fleet_of(
 
 def fleet_of_campaigns(store: Store, wanted: Collection[str]) -> Fleet | None:
     """Compare the stacks of these campaigns of one study with the first stack; None if there is nothing to compare."""
-    chosen = [campaign for campaign in store.campaigns() if campaign.id in wanted]
-    found = fleet.fleet(_measured(store, chosen))
-    return found if found.rows or found.partial else None
+    measured = _measured(store, (campaign for campaign in store.campaigns() if campaign.id in wanted))
+    found = fleet.fleet(measured) if measured else None  # none of them can be read
+    return found if found and (found.rows or found.partial) else None
