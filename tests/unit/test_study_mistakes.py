@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -411,10 +413,15 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(place for key, child in children for place in _places(child, (*path, key)))]
 
 
+@cache
+def _every_key() -> Any:
+    return YAML(typ="safe", pure=True).load(EVERY_KEY)
+
+
 @given(st.data())
 @settings(max_examples=50)
 def test_no_study_however_wrong_ends_in_anything_but_mistakes(data: st.DataObject) -> None:
-    tree = {"root": YAML(typ="safe", pure=True).load(EVERY_KEY)}
+    tree = {"root": deepcopy(_every_key())}
     for _ in range(data.draw(st.integers(1, 3))):
         *way, last = data.draw(st.sampled_from(_places(tree)[1:]))
         parent: Any = tree
