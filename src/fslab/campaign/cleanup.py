@@ -16,7 +16,7 @@ from pathlib import Path
 from fslab.campaign.undo_journal import CampaignJournal, JournalEntry, leftover
 from fslab.errors import BusyError, FslabError, UnsafeError
 from fslab.machine import tuning
-from fslab.storage import Workspace, named_devices, pool, user_mounts
+from fslab.storage import Workspace, named_devices, user_mounts, zpool
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
 from fslab.system import (
@@ -83,7 +83,7 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
     failures: list[Exception] = []
     pending = journal.pending()
     # Pools first: a device is free, and its signature can be wiped, when its pool is exported.
-    ordered = sorted(pending, key=lambda entry: entry.kind == pool.KIND)
+    ordered = sorted(pending, key=lambda entry: entry.kind == zpool.KIND)
     with _settings_locked(pending, failures) as later:
         for entry in reversed(ordered):
             if entry.kind not in {"mount", *_ON_DEVICES, *UNDO}:
@@ -302,7 +302,7 @@ UNDO: Mapping[str, Callable[[str], None]] = {
     "tree": _remove_tree,
     "group": _end_group,
     "trace": ring.remove,
-    pool.KIND: pool.clean,
+    zpool.KIND: zpool.clean,
     "disk": lambda target: disk_server.clean(Path(target)),
     "tuning": _put_back,
     tuning.TIMER: tuning.start_timer,

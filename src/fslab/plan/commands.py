@@ -10,7 +10,7 @@ from fslab.cell import Cache, Cell
 from fslab.feasibility import medium_plan
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.model import PlannedCommand, Stage
-from fslab.storage import WORK, initial_content, mount_point, pool, tool_scratch
+from fslab.storage import WORK, initial_content, mount_point, tool_scratch, zpool
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import LayoutPlan
 from fslab.storage.media import REGISTRY as MEDIA
@@ -53,8 +53,8 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan, plan: LayoutPlan) -> t
     ]
     discard = parsed.medium.discards(parsed.medium_options)
     journal, driver = parsed.journal(plan), FILESYSTEMS.get(cell.stack.filesystem or "")
-    devices, plan = (plan.device, *plan.members), pool.with_nodes(driver, plan, "CAMPAIGN", cell.turn)
-    nodes, imports = pool.commands(driver, devices, plan)
+    devices, plan = (plan.device, *plan.members), zpool.with_nodes(driver, plan, "CAMPAIGN", cell.turn)
+    nodes, imports = zpool.commands(driver, devices, plan)
     mkfs = parsed.mkfs_argv(plan, plan.device, discard=discard)
     target = mount_point(paths.runtime, cell.turn)
     mount = parsed.mount_argv(plan, plan.device, str(target), settled=True)

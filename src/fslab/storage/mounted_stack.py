@@ -14,7 +14,7 @@ from fslab.storage import Growth, StackDevice, Workspace, images, initial_conten
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import LayoutPlan
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.storage.pool import Pool
+from fslab.storage.zpool import Pool
 from fslab.system import memory, mounts, page_cache, path_owners, sysfs
 
 LEFT_OVER = 8  # a workload must leave 1/8 of the memory free; until the next check it can write 2 GB/s

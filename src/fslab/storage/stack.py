@@ -12,13 +12,13 @@ from typing import Any
 
 from fslab.cell import StackSpec
 from fslab.errors import MkfsError, ToolMissingError, UnsafeError, UnsupportedError
-from fslab.storage import WORK, StackDevice, Workspace, initial_content, mount_point, pool
+from fslab.storage import WORK, StackDevice, Workspace, initial_content, mount_point, zpool
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import LayoutPlan
 from fslab.storage.mounted_stack import Stack, check_parts, drop_buffers, source_name
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.storage.pool import Pool
+from fslab.storage.zpool import Pool
 from fslab.system import kernel, mounts, proc, sysfs
 from fslab.system.files import opened
 
@@ -59,8 +59,8 @@ def build(
     device = layout.assemble(parsed.layout_options, parts, workspace, undo, make=make, keep=keep)
     plan = parsed.layout_plan([str(part.path) for part in parts], workspace.campaign)
     devices = [str(device.path), *plan.members]
-    plan = pool.with_nodes(driver, plan, workspace.campaign, workspace.turn)
-    imported = pool.provide(driver, devices, plan, workspace, undo)
+    plan = zpool.with_nodes(driver, plan, workspace.campaign, workspace.turn)
+    imported = zpool.provide(driver, devices, plan, workspace, undo)
     if make:
         if (journal := parsed.journal(plan)) and journal.make:
             _make(list(journal.make), workspace, parts)

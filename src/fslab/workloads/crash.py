@@ -13,7 +13,7 @@ from fslab.system.tools import Tool
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits
-from fslab.workloads._one_disk import SEEDS, OneDiskTest
+from fslab.workloads._disk_tests import SEEDS, OneDiskTest
 
 _BYTES_PER_SEQUENCE = 64 << 10
 _GUESSED_PER_S = 10.0  # crash states; a guess for any file system

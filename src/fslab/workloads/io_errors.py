@@ -10,7 +10,7 @@ from fslab.crash.trial_request import FaultRequest
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits
-from fslab.workloads._one_disk import SEEDS, OneDiskTest
+from fslab.workloads._disk_tests import SEEDS, OneDiskTest
 
 _GUESSED_S = 3.0
 _COUNTS = {

@@ -11,7 +11,7 @@ from fslab.system.tools import Tool
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit, parse_size
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits
-from fslab.workloads._one_disk import SEEDS, OneDiskTest
+from fslab.workloads._disk_tests import SEEDS, OneDiskTest
 
 _BYTES_PER_FILE = 4 << 10  # an inode, a name, and the unused part of the last block
 _FILES_PER_S = 5000.0  # a guess for any file system

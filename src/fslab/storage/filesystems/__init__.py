@@ -199,7 +199,7 @@ class FileSystem:
 
     @property
     def imported(self) -> bool:
-        """Whether it is imported before each mount, and exported after it, and after mkfs (``storage/pool.py``).
+        """Whether it is imported before each mount, and exported after it, and after mkfs (``storage/zpool.py``).
 
         Its commands then get nodes of fslab's own instead of devices, ``/dev/fslab-CAMPAIGN-pool``: it is named after
         the first one.

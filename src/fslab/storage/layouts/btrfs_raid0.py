@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from fslab.storage.layouts import _own
+from fslab.storage.layouts import _btrfs_zfs
 
 
-class BtrfsRaid0Options(_own.ChunklessOptions):
+class BtrfsRaid0Options(_btrfs_zfs.ChunklessOptions):
     """The profile of metadata."""
 
     metadata: Literal["raid0", "raid1"] = Field(
@@ -15,7 +15,7 @@ class BtrfsRaid0Options(_own.ChunklessOptions):
     )
 
 
-class BtrfsRaid0(_own.OwnLayout[BtrfsRaid0Options]):
+class BtrfsRaid0(_btrfs_zfs.OwnLayout[BtrfsRaid0Options]):
     """The file system itself stripes data, in chunks of 64 KiB."""
 
     summary = "btrfs RAID 0: data striped by btrfs itself"

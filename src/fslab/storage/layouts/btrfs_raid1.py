@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from fslab.storage import layouts
-from fslab.storage.layouts import _own
+from fslab.storage.layouts import _btrfs_zfs
 
 
 class BtrfsRaid1Options(layouts.Disks):
@@ -13,7 +13,7 @@ class BtrfsRaid1Options(layouts.Disks):
     without: ClassVar[Mapping[str, str]] = {"chunk": "btrfs RAID 1 has no chunk: remove it"}
 
 
-class BtrfsRaid1(_own.OwnLayout[BtrfsRaid1Options]):
+class BtrfsRaid1(_btrfs_zfs.OwnLayout[BtrfsRaid1Options]):
     """Two copies of data and metadata, each on another disk."""
 
     summary = "btrfs RAID 1: two copies of everything, kept by btrfs itself"

@@ -5,10 +5,10 @@ from typing import Literal
 from pydantic import Field
 
 from fslab.storage import layouts
-from fslab.storage.layouts import _own
+from fslab.storage.layouts import _btrfs_zfs
 
 
-class BtrfsRaid5Options(_own.ChunklessOptions):
+class BtrfsRaid5Options(_btrfs_zfs.ChunklessOptions):
     """Parity takes the space of one disk."""
 
     disks: int = Field(
@@ -19,7 +19,7 @@ class BtrfsRaid5Options(_own.ChunklessOptions):
     )
 
 
-class BtrfsRaid5(_own.OwnLayout[BtrfsRaid5Options]):
+class BtrfsRaid5(_btrfs_zfs.OwnLayout[BtrfsRaid5Options]):
     """The file system itself stripes data with parity, in chunks of 64 KiB. btrfs(5) calls it unstable: a power cut can
     leave parity that does not match its data (the write hole)."""
 

@@ -5,10 +5,10 @@ from typing import Literal
 from pydantic import Field
 
 from fslab.storage import layouts
-from fslab.storage.layouts import _own
+from fslab.storage.layouts import _btrfs_zfs
 
 
-class BtrfsRaid6Options(_own.ChunklessOptions):
+class BtrfsRaid6Options(_btrfs_zfs.ChunklessOptions):
     """The two parities take the space of two disks."""
 
     disks: int = Field(
@@ -19,7 +19,7 @@ class BtrfsRaid6Options(_own.ChunklessOptions):
     )
 
 
-class BtrfsRaid6(_own.OwnLayout[BtrfsRaid6Options]):
+class BtrfsRaid6(_btrfs_zfs.OwnLayout[BtrfsRaid6Options]):
     """The file system itself stripes data with two parities, in chunks of 64 KiB. btrfs(5) calls it unstable, as for
     RAID 5."""
 

@@ -1,13 +1,13 @@
 """ZFS's own mirror: a copy on every disk. zpoolconcepts(7), "Virtual Devices"."""
 
-from fslab.storage.layouts import _own
+from fslab.storage.layouts import _btrfs_zfs
 
 
-class ZfsMirrorOptions(_own.GroupOptions):
+class ZfsMirrorOptions(_btrfs_zfs.GroupOptions):
     """As many copies as disks."""
 
 
-class ZfsMirror(_own.GroupLayout[ZfsMirrorOptions]):
+class ZfsMirror(_btrfs_zfs.GroupLayout[ZfsMirrorOptions]):
     """A copy of everything on every disk."""
 
     summary = "ZFS mirror: a copy of everything on every disk, kept by ZFS itself"

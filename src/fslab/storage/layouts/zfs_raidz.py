@@ -5,10 +5,10 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from fslab.storage import layouts
-from fslab.storage.layouts import _own
+from fslab.storage.layouts import _btrfs_zfs
 
 
-class ZfsRaidzOptions(_own.GroupOptions):
+class ZfsRaidzOptions(_btrfs_zfs.GroupOptions):
     """Parity takes at least the space of as many disks."""
 
     disks: int = Field(
@@ -23,7 +23,7 @@ class ZfsRaidzOptions(_own.GroupOptions):
         return self
 
 
-class ZfsRaidz(_own.GroupLayout[ZfsRaidzOptions]):
+class ZfsRaidz(_btrfs_zfs.GroupLayout[ZfsRaidzOptions]):
     """Data with parity. A block's stripe is as wide as the block needs, so small blocks take more parity."""
 
     summary = "ZFS raidz: data with one to three parts of parity, by ZFS itself"

@@ -10,7 +10,7 @@ import pytest
 from fslab.campaign import cleanup
 from fslab.campaign.undo_journal import CampaignJournal
 from fslab.errors import UnsafeError
-from fslab.storage import Workspace, pool
+from fslab.storage import Workspace, zpool
 from fslab.storage.filesystems.zfs import Zfs
 from fslab.storage.layouts import LayoutPlan
 from fslab.system import loop_devices
@@ -32,16 +32,16 @@ class Recorded(Zfs):
 @pytest.fixture
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
     made = Recorded(tmp_path / "imported")
-    monkeypatch.setattr(pool, "FILESYSTEMS", [("recorded", made)])
+    monkeypatch.setattr(zpool, "FILESYSTEMS", [("recorded", made)])
     return made
 
 
-def provided(driver: Recorded, workspace: Workspace, undo: ExitStack) -> pool.Pool | None:
+def provided(driver: Recorded, workspace: Workspace, undo: ExitStack) -> zpool.Pool | None:
     with loop_devices.added() as device:
-        return pool.provide(
+        return zpool.provide(
             driver,
             [str(device)],
-            pool.with_nodes(driver, LayoutPlan(device=str(device)), workspace.campaign),
+            zpool.with_nodes(driver, LayoutPlan(device=str(device)), workspace.campaign),
             workspace,
             undo,
         )
