@@ -21,7 +21,7 @@ from fslab.campaign.run_samples import Ran
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, StackSpec, TrialKey
 from fslab.machine import facts
-from fslab.probes import SnapshotMoment, Work
+from fslab.probes import SnapshotMoment, Work, foreign_cpu
 from fslab.storage import Workspace, stack
 from fslab.system import proc
 from fslab.system.proc import Usage
@@ -77,7 +77,10 @@ def test_a_timed_run_that_is_too_short_is_invalid(
         assert record.status is Status.INVALID
 
 
-def test_a_program_that_uses_a_cpu_meanwhile_is_named(workspace: Workspace) -> None:
+def test_a_program_that_uses_a_cpu_meanwhile_is_named(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign_cpu, "_NAMED", 1000)  # others may use more at the same time
     with hog() as pid:
         record = run(workspace, {**READ, "direct": True})
     (warning,) = of_kind(record, "foreign_load")
