@@ -114,6 +114,8 @@ def test_a_missing_working_directory_is_no_missing_program(tmp_path: Path) -> No
     for cwd in (tmp_path / "gone", Path("gone")):
         with pytest.raises(ToolFailedError, match=f"cannot be run in {cwd}: No such file"):
             proc.run(["true"], cwd=cwd)
+        with pytest.raises(ToolFailedError, match=f"^true: cannot be run in {cwd}: No such file"):
+            proc.run(["true"], cwd=cwd, accounted=True)
         with pytest.raises(ToolFailedError, match=f"cannot be run in {cwd}: No such file"):
             proc.start(["true"], output=2, cwd=cwd)
     with pytest.raises(ToolMissingError):

@@ -330,10 +330,16 @@ def test_what_is_invalid_says_how_many_at_any_width(width: int) -> None:
     assert "! 1 of 10 trials is invalid" in text
 
 
-def test_a_failure_says_what_the_kernel_said_and_there_is_no_table_without_rows() -> None:
+@pytest.mark.parametrize(
+    "why",
+    [
+        "mount exited 32: the kernel logged: EXT4-fs (loop1): cannot be mounted without CONFIG_UNICODE",
+        "cannot be run in /run/fslab/20261128-151928-577c/mnt/work: No such file or directory",
+    ],
+)
+def test_a_failure_says_what_the_kernel_said_and_there_is_no_table_without_rows(why: str) -> None:
     planned = cells((EXT4,), RANDOM)
     command = "mount -t ext4 -o defaults /dev/loop1 /run/fslab/20261128-151928-577c/mnt"
-    why = "mount exited 32: the kernel logged: EXT4-fs (loop1): cannot be mounted without CONFIG_UNICODE"
     failed = [
         each.model_copy(
             update={"status": Status.FAILED, "failure": "mount", "error": f"{command}: {why}", "metrics": {}}

@@ -195,7 +195,7 @@ def _share(count: int, known: Sequence[Standing]) -> str:
 # Order of the warnings. Invalid and failed trials come first, because they are not compared.
 _STATES = {"invalid": ("is invalid", "are invalid"), "failed": ("failed", "failed")}
 # The command of a failed step is long, and what it says comes last.
-_COMMAND = re.compile(r"^([^:]*: ).*?: (?=\S+ (?:exited|was ended by signal) \d)")
+_COMMAND = re.compile(r"^([^:]*: ).*?: (?=\S+ (?:exited|was ended by signal) \d|cannot be run)")
 _WEIGHTS = {"invalid": 0, "failed": 1, "warning": 2, "unknown": 3, "unsupported": 4}
 
 

@@ -231,7 +231,7 @@ def running(
         began_s = time.monotonic()
         # A signal between the start and the callback would leave a process that is never ended.
         with signals.shielded(), priority.expendable():
-            child = _popen((*within, *words), failure, **how)
+            child = _popen((*within, *words), failure, named=argv, **how)
             undo.callback(_end, child)
         poller = undo.enter_context(processes.awaited(child.pid))
         yield Running(
@@ -398,7 +398,12 @@ def _cannot_start(
 
 
 def _popen(
-    argv: Sequence[str], failure: type[ToolFailedError], *, env: Mapping[str, str] | None, **how: Any
+    argv: Sequence[str],
+    failure: type[ToolFailedError],
+    *,
+    env: Mapping[str, str] | None,
+    named: Sequence[str] | None = None,
+    **how: Any,
 ) -> subprocess.Popen[bytes]:
     """Start a process. ``failure`` if it cannot be started, ToolMissingError if there is no such program, or only one
     that another user can change."""
@@ -410,6 +415,6 @@ def _popen(
     except OSError as error:
         # subprocess names the directory in the error if the directory is the reason.
         place = f" in {how['cwd']}" if how["cwd"] is not None and error.filename == how["cwd"] else ""
-        raise _cannot_start(error, argv, failure, place) from error
+        raise _cannot_start(error, named if place and named else argv, failure, place) from error
     except ValueError as error:  # an argument contains a NUL character
         raise failure(f"cannot be run: {error}", where=shell_line(argv)) from error
