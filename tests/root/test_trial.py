@@ -141,6 +141,13 @@ def test_a_cold_buffered_read_comes_from_the_device(workspace: Workspace) -> Non
     assert value(warm, "device_read_bytes") < 8 << 20
 
 
+def test_an_fsync_that_flushes_no_cache_is_warned_of(workspace: Workspace) -> None:
+    synced = {"rw": "randwrite", "bs": "4k", "size": "1m", "fsync": 1}
+    for options, warned in (("defaults", False), ("nobarrier", True)):
+        record = run(workspace, cell(parameters=synced, stack={"mount_options": options}))
+        assert any(each.kind == "sync_not_flushed" for each in record.validity) is warned
+
+
 def test_reading_from_a_warm_cache_writes_no_access_times(workspace: Workspace) -> None:
     """The read that fills the cache changes them: they are flushed before the run, as what preparing left is."""
     files = {"operations": "read", "files": 1000, "size": "4k"}

@@ -73,6 +73,24 @@ def test_mountinfo() -> None:
     assert mountinfo.line_of(4, MOUNTINFO) is None, "no beginning of 41 or 44"
 
 
+def test_only_a_disk_with_a_write_cache_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also that of a partition; what is unknown, such as the disk under a network file system, is not."""
+    monkeypatch.setattr(sysfs, "SYS", tmp_path)
+    for name, kind in (("vda", "write back"), ("vdb", "write through")):
+        queue = tmp_path / "class/block" / name / "queue"
+        queue.mkdir(parents=True)
+        (queue / "write_cache").write_text(f"{kind}\n")
+        (queue.parent / f"{name}1").mkdir()
+        (tmp_path / f"class/block/{name}1").symlink_to(queue.parent / f"{name}1")
+    assert [sysfs.flushed(name) for name in ("vda", "vda1", "vdb", "vdb1", "gone")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
 def test_sysfs_unknown_is_none(tmp_path: Path) -> None:
     (tmp_path / "number").write_text("512\n")
     (tmp_path / "scheduler").write_text("mq-deadline kyber [none]\n")

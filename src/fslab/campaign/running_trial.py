@@ -30,7 +30,7 @@ from fslab.storage import Workspace, options_in_effect
 from fslab.storage.filesystems import COMMANDS
 from fslab.storage.mounted_stack import Stack
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import priority, process_marks, tools, waiting
+from fslab.system import priority, process_marks, sysfs, tools, waiting
 from fslab.system.kernel_log import KernelMessages, about
 from fslab.system.signals import Teardown
 from fslab.trial_record import (
@@ -175,7 +175,7 @@ class RunningTrial:
             disk_fidelities=disks.fidelities(self.device),
             syncs=reading.counts.get("fsync", traits.syncs),
             threads=reading.threads or traits.parallel or 1,
-            caches_writes="a write cache" in up.abilities,
+            caches_writes=any(map(sysfs.flushed, up.watched)),
         )
 
     def record(self) -> TrialRecord:

@@ -127,6 +127,11 @@ def caches_writes(device: Path) -> bool:
     return text(queue_directory(block_directory(device)) / "write_cache") != "write through"
 
 
+def flushed(name: str) -> bool:
+    """Return whether the kernel is known to flush the cache of the block device with this kernel name."""
+    return text(queue_directory((SYS / "class/block" / name).resolve()) / "write_cache") == "write back"
+
+
 def has_dax(device: Path) -> bool:
     """Return whether files on a block device can be mapped without the page cache; true if that is not known."""
     return number(queue_directory(block_directory(device)) / "dax") != 0
