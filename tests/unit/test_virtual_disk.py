@@ -11,6 +11,7 @@ import pytest
 from tests.disk_server import BINARY
 
 from fslab.errors import StudyError
+from fslab.probes.virtual_disk import OPERATIONS, YEAR_S, figures
 from fslab.storage.media import REGISTRY, _disk, _disk_options
 from fslab.study.load import load_text
 from fslab.system import proc
@@ -195,3 +196,22 @@ workloads: {{w: {{tool: fio, rw: write, size: 1g}}}}
         return
     with pytest.raises(StudyError, match=r"'w' needs 1 GiB, mkfs of .* writes .* give it more 'memory'"):
         load_text(text, "s.yaml")
+
+
+def test_the_years_of_an_ssd_are_those_at_the_rate_of_the_run_and_not_of_the_flush_after_it() -> None:
+    def taken(seconds: int, host_bytes: int) -> dict[str, Any]:
+        idle = {"requests": 0, "service_ns": None}
+        model = {
+            "kind": "ssd",
+            "host_bytes": host_bytes,
+            "flash_bytes": 2 * host_bytes,
+            "rated_bytes": YEAR_S,
+        }
+        return {
+            "time_ns": seconds * 10**9, "rate": 1.0, "late_ns": None, "model": model,
+            "operations": dict.fromkeys(OPERATIONS, idle),
+        }  # fmt: skip
+
+    found = figures([taken(10, 0)], [taken(12, 3)], [taken(19, 4)])
+    assert found["ssd_years_at_this_rate"].value == pytest.approx(1 / 4 * 2)
+    assert found["device_write_amplification"].value == 2

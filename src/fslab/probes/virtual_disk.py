@@ -104,13 +104,13 @@ def _heads(pairs: Sequence[tuple[dict[str, Any], ...]]) -> Figures:
 
 
 def _flash(pairs: Sequence[tuple[dict[str, Any], ...]]) -> Figures:
-    """Compute the figures of SSDs until all dirty data had reached them."""
-    ssds = [(first, last) for first, _, last in pairs if _models([(first, last)], "ssd")]
+    """Compute the figures of SSDs: what was written until all dirty data had reached them, in the time of the run."""
+    ssds = [each for each in pairs if _models([(each[0], each[2])], "ssd")]
     if not ssds:
         return {}
-    models = _models(ssds, "ssd")
+    models = _models(((first, last) for first, _, last in ssds), "ssd")
     host, flash = (sum(_more(pair, name) for pair in models) for name in ("host_bytes", "flash_bytes"))
-    seconds = max(last["time_ns"] - first["time_ns"] for first, last in ssds) / 1e9
+    seconds = max(end["time_ns"] - first["time_ns"] for first, end, _ in ssds) / 1e9
     rated = sum(last["rated_bytes"] for _, last in models)
     return {
         "flash_written_bytes": (flash, Unit.BYTES),
