@@ -8,7 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from tests import leaks
 from tests.limits import LIMIT_S, ran, wait_for
 
 from fslab.errors import InterruptedBySignal, ToolFailedError, ToolMissingError, ToolTimeoutError
-from fslab.system import proc, process_marks, signals, syscalls, users
+from fslab.system import proc, process_marks, processes, signals, syscalls, users
 
 PYTHON = sys.executable
 ADD_KEY = {"x86_64": 248}  # else of the generic ABI
@@ -305,6 +305,26 @@ def test_what_a_marked_process_has_started_without_the_mark_is_killed_too(
     mark, said = f"test-{os.getpid()}", tmp_path / "pid"
     start("sh", "-c", f"env -i sleep 1000 & echo $! >{said}; wait", **{process_marks.MARK: mark})
     wait_for(lambda: said.exists() and said.read_text().endswith("\n"))
+    assert process_marks.kill_marked(mark)
+    wait_for(lambda: leaks.is_dead(Path("/proc") / said.read_text().strip()))
+
+
+def test_what_it_has_started_is_killed_too_if_its_parents_are_killed_before(
+    start: Callable[..., proc.Child], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more processes than are killed at once, those without the mark survived as orphans."""
+    mark, said = f"test-{os.getpid()}", tmp_path / "pid"
+    nested = f"sh -c 'sleep 1000 & echo $! >{said}; wait; true'"
+    parent = start("sh", "-c", f"env -i {nested} & wait", **{process_marks.MARK: mark})
+    wait_for(lambda: said.exists() and said.read_text().endswith("\n"))
+    wait_for(lambda: len(list(processes.descendants(parent.pid))) == 2)
+
+    def parents_first(pids: Iterable[int], listed: Callable[[], Collection[int]]) -> Iterator[int]:
+        return together([parent.pid, *sorted({*pids} - {parent.pid})], listed)
+
+    together = processes.killed
+    monkeypatch.setattr(processes, "AT_ONCE", 1)
+    monkeypatch.setattr(processes, "killed", parents_first)
     assert process_marks.kill_marked(mark)
     wait_for(lambda: leaks.is_dead(Path("/proc") / said.read_text().strip()))
 

@@ -42,7 +42,15 @@ def kill_marked(mark: str, *, name: str = MARK) -> bool:
         marked = [pid for pid in found if _is_marked(pid, mark, name=name)]
         return {*marked, *processes.descendants(*marked)}
 
-    for pid in processes.killed(whole(), whole):
+    # Those killed first are nobody's parents any more, so the others are known by when they began. That is read before
+    # they are listed again: until then, another process can have got a number.
+    began = {pid: processes.began(pid) for pid in whole()}
+    ours = whole() & began.keys()
+
+    def same() -> list[int]:
+        return [pid for pid in ours if processes.began(pid) == began[pid]]
+
+    for pid in processes.killed(ours, same):
         freezer.let_end(pid)
     return bool(found)
 

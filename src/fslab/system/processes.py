@@ -49,6 +49,13 @@ def lives(pid: int) -> bool:
     return fields is not None and fields[0] not in ENDED
 
 
+def began(pid: int) -> str | None:
+    """Return when a process began, in clock ticks since the boot, which tells it from an earlier one with its number;
+    None if it is gone."""
+    fields = stat(PROC / str(pid))
+    return None if fields is None else fields[19]
+
+
 def states(pid: int) -> list[str]:
     """Return the state of each thread of a process."""
     return [
