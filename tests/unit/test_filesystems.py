@@ -198,6 +198,7 @@ def test_bad_mount_options_say_what_is_meant(name: str, options: str, says: str)
         ("ext4", "metadata_csum,^has_journal,stride=16", ["mkfs_options '-O metadata_csum'", "'-O ^has_journal'",
                                                           "'-E stride=16'"]),
         ("ext3", "bigalloc", ["mkfs_options '-O bigalloc'"]), ("btrfs", "no-holes", ["mkfs_options '-O no-holes'"]),
+        ("btrfs", "skinny-metadata", ["mkfs_options '-O skinny-metadata'"]),
         ("xfs", "reflink=1,crc,agcount=4,sw=2", ["mkfs_options '-m reflink=1'", "'-m crc'", "'-d agcount=4'",
                                                  "'-d sw=2'"]),
         ("f2fs", "compression", ["mkfs_options '-O compression'"]), ("exfat", "utf8", ["without effect"]),

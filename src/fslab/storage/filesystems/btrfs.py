@@ -36,8 +36,8 @@ class Btrfs(FileSystem):
     }
     # mkfs.btrfs(8), "FILESYSTEM FEATURES".
     mkfs_words = {
-        "-O": "block-group-tree extref free-space-tree mixed-bg no-holes quota raid-stripe-tree raid1c34 skinny- "
-        "metadata squota zoned",
+        "-O": "block-group-tree extref free-space-tree mixed-bg no-holes quota raid-stripe-tree raid1c34 "
+        "skinny-metadata squota zoned",
     }
     mount_options = options(
         "acl noacl autodefrag noautodefrag barrier nobarrier clear_cache commit=int "
