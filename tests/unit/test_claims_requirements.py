@@ -234,6 +234,9 @@ def test_flushes_can_be_required_too() -> None:
     assert rule.unmet(seldom, declared=True) is None
     found = known(rule.unmet(seldom, limit=0.5, at_least=True, declared=True))
     assert (found.what, found.by_software) == ("5 flushes for 992 operations", True)
+    short = two(metric=FILES, value=99.2, run_flushes=5.0)
+    found = known(rule.unmet(short, limit=0.5, at_least=True, declared=True))
+    assert found.what == "at most 5 flushes for 992 operations"
 
 
 # Whole claims.

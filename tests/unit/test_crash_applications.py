@@ -261,12 +261,15 @@ def test_an_image_that_names_another_file_is_not_opened(options: tuple[str, ...]
     assert "names another file" in str(source.look(directory).problem)
 
 
-def test_half_a_transaction_is_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "half", ["DELETE FROM transactions WHERE number = 2", "UPDATE counter SET last = NULL"]
+)
+def test_half_a_transaction_is_found(half: str, tmp_path: Path) -> None:
     source = runs("sqlite")
     source.lay_out(tmp_path)
     source.perform(tmp_path, 0, lambda _: None)
     with closing(sqlite3.connect(directory_of(tmp_path, 0) / "database")) as database, database:
-        database.execute("DELETE FROM transactions WHERE number = 2")
+        database.execute(half)
     assert "a partial transaction" in (source.look(directory_of(tmp_path, 0)).problem or "")
 
 

@@ -131,7 +131,8 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
         *(({key: "reboot"}, f"^{key}: .*may not run commands")
           for key in ("exec_prerun", "exec_postrun", "trigger")),
         *(({key: "1"}, f"^{key}: ") for key in (
-            "ioscheduler", "cgroup", "uid", "gid", "client", "stonewall", "scale", "variables.A")),
+            "ioscheduler", "cgroup", "uid", "gid", "client", "scale", "variables.A")),
+        *(({key: "1"}, f"^{key}: orders the jobs of a job file: use 'file'") for key in ("stonewall", "wait_for")),
         ({"mem": "mmaphuge:/etc/passwd"}, "^mem: file names are not allowed here$"),
         ({"buffer_pattern": "'secret'"}, "^buffer_pattern: "),
         ({"blocksize": "4k"}, "^blocksize: write it as 'bs'$"),

@@ -140,7 +140,7 @@ class Sqlite(DurableApplication):
                 (told,) = database.execute("PRAGMA integrity_check(1)").fetchone()
                 (last,) = database.execute("SELECT last FROM counter").fetchone()
                 rows = database.execute("SELECT number, contents FROM transactions")
-                found = RecoveredData.of_rows(rows, contents, last)
+                found = RecoveredData.of_rows(rows, contents, str(last))
         except (sqlite3.Error, TypeError) as error:
             return RecoveredData(problem=f"cannot read the database: {error}")
         return found if told == "ok" else RecoveredData(problem=f"integrity_check: {told}")

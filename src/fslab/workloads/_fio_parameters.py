@@ -225,17 +225,17 @@ class FioParameters(JobParameters):
         """Report all mistakes at once: invalid values, unknown and refused names, contradictions."""
         if not isinstance(data, dict):
             return handler(data)
-        objections = {str(key): _objection(str(key), value) for key, value in data.items()}
+        objections = {str(key): why for key, value in data.items() if (why := _objection(str(key), value))}
         checked, mistakes = None, []
         try:
             checked = handler(data)
         except ValidationError as error:
             mistakes = [_again(found) for found in error.errors()]
         else:
-            objections |= checked._contradictions()
+            objections = checked._contradictions() | objections
         known = {found["loc"] for found in mistakes}
         objections = {key: why for key, why in objections.items() if (key,) not in known}
-        mistakes += [mistake((key,), data.get(key), why) for key, why in objections.items() if why]
+        mistakes += [mistake((key,), data.get(key), why) for key, why in objections.items()]
         if mistakes or checked is None:
             raise ValidationError.from_exception_data(cls.__name__, mistakes)
         return checked

@@ -29,7 +29,8 @@ class Flushes(SideRequirement):
         return None if side.flushes is None else side.flushes / side.operations
 
     def side_words(self, side: CellFacts) -> str:
-        return f"{side.flushes:,.0f} flushes for {side.operations:,.0f} operations"
+        counted = f"at most {side.run_flushes:,.0f}" if side.flushes is None else f"{side.flushes:,.0f}"
+        return f"{counted} flushes for {side.operations:,.0f} operations"
 
 
 class FromDisk(SideRequirement):
