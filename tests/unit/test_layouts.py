@@ -140,6 +140,19 @@ def test_disks_that_cannot_be_joined_are_a_failure_of_the_layout(
     assert caught.value.failure == "layout"
 
 
+def test_a_disk_that_is_let_go_at_the_deadline_is_not_reported_as_held_by_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_joined, "RELEASE_DEADLINE_S", 0)
+    monkeypatch.setattr(_joined, "holders", lambda _: ["dm-3"])
+    with pytest.raises(LayoutError, match="held by dm-3"):
+        _joined._wait_released([tmp_path])
+    said = [["dm-3"]]
+    monkeypatch.setattr(_joined, "holders", lambda _: said.pop() if said else [])
+    _joined._wait_released([tmp_path])
+    assert not said
+
+
 def test_lvm_takes_no_lock_of_the_machine_s() -> None:
     made = plan("lvm-stripe")
     commands = (*made.create[1:], *made.activate, *made.deactivate, *made.remove)

@@ -142,8 +142,9 @@ def _wait_released(parts: Collection[Path], again: Callable[[], object] = list) 
         again()
         return not any(map(holders, parts))
 
-    if not waiting.until(released, RELEASE_DEADLINE_S, 0.05):
-        held = {part.name: found for part in parts if (found := holders(part))}
+    if not waiting.until(released, RELEASE_DEADLINE_S, 0.05) and (
+        held := {part.name: found for part in parts if (found := holders(part))}
+    ):
         raise LayoutError(
             f"is still held by {', '.join(sorted({name for names in held.values() for name in names}))}",
             where=", ".join(held),
