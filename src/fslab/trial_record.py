@@ -9,7 +9,7 @@ from enum import StrEnum
 from math import isfinite
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from fslab.cell import Cell, Frozen, TrialKey
 from fslab.names import Shown
@@ -147,6 +147,9 @@ class Slices(Frozen):
 
 
 WHOLE = "run"  # the name of the part that is all of a run
+_ONCE_OF_DEVICE = frozenset(
+    {"slices", "files_copied_from_cell", "filesystem_copied_from_cell", "memory_held_bytes"}
+)
 
 
 class Provenance(Frozen):
@@ -167,6 +170,17 @@ class Provenance(Frozen):
     files_copied_from_cell: str | None = None
     filesystem_copied_from_cell: str | None = None
     memory_held_bytes: int = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_first_records(cls, written: Any) -> Any:
+        """Take what is no fact of the device from there, where the first records have it."""
+        device = written.get("device") if isinstance(written, dict) else None
+        if not isinstance(device, dict) or device.keys().isdisjoint(_ONCE_OF_DEVICE):
+            return written
+        facts = dict(device)
+        moved = {name: facts.pop(name) for name in _ONCE_OF_DEVICE & device.keys()}
+        return {**moved, **written, "device": facts}
 
     @field_validator("machine", "device")
     @classmethod
