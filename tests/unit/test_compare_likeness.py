@@ -13,7 +13,7 @@ from fslab.analysis.matching_cells import MatchedBy, chosen, match
 from fslab.api import comparisons
 from fslab.cell import Cache, MachineSpec, StackSpec
 from fslab.errors import UsageError
-from fslab.machine.differences import ALL
+from fslab.machine.differences import ALL, Circumstances, differences
 from fslab.trial_record import Provenance, Slices, TrialRecord
 
 
@@ -209,3 +209,18 @@ def test_what_was_measured_in_slices_is_not_like_what_was_measured_whole(by: Mat
 def in_slices(record: TrialRecord) -> TrialRecord:
     slices = Slices(count=40)
     return record.model_copy(update={"provenance": record.provenance.model_copy(update={"slices": slices})})
+
+
+def test_differences_are_told_in_one_order_whatever_was_measured_first() -> None:
+    """Of one fact, too: which cell comes first is random."""
+    small, large, both = [{"size": 1}], [{"size": 2}], [{"size": 1}, {"size": 2}]
+    before = {"w": small, "x": large, "y": both, "z": small}
+    after = {"w": large, "x": both, "y": small, "z": both}
+    one, other = (
+        [Circumstances(machine=(), devices={name: side[name] for name in names}) for side in (before, after)]
+        for names in ("wxyz", "zyxw")
+    )
+    told = [str(each) for each in differences((), *one)]
+    assert told == [str(each) for each in differences((), *other)] == [
+        "device.size: 1 → 1 or 2", "device.size: 1 → 2", "device.size: 1 or 2 → 1", "device.size: 2 → 1 or 2",
+    ]  # fmt: skip

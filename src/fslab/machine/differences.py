@@ -138,22 +138,25 @@ def _of_machine(catalogue: Sequence[Fact], a: Circumstances, b: Circumstances) -
 
 def _of_devices(a: Circumstances, b: Circumstances) -> list[Difference]:
     """Return each difference once, although many stacks may share a device."""
-    found: dict[tuple[str, Known, Known], Difference] = {}
-    for name in [name for name in a.devices if name in b.devices]:
+    found: set[Difference] = set()
+    for name in a.devices.keys() & b.devices.keys():
         sides = [_conditions(side.devices[name]) for side in (a, b)]
-        for each in _between(FactGroup.DEVICE, *sides):
-            found.setdefault((each.fact, each.a, each.b), each)
-    return sorted(found.values(), key=lambda each: each.fact)
+        found.update(_between(FactGroup.DEVICE, *sides))
+    return _in_order(found)
 
 
 def _of_slices(a: Circumstances, b: Circumstances) -> list[Difference]:
     """Return each difference once: what slices measure is not what whole trials do."""
     told = {True: "yes", False: "no"}
-    found: dict[Difference, None] = {}
+    found: set[Difference] = set()
     for name in a.sliced.keys() & b.sliced.keys():
         sides = [{"slices": tuple(sorted(told[each] for each in side.sliced[name]))} for side in (a, b)]
-        found |= dict.fromkeys(_between(FactGroup.STUDY, *sides))
-    return list(found)
+        found.update(_between(FactGroup.STUDY, *sides))
+    return _in_order(found)
+
+
+def _in_order(found: Iterable[Difference]) -> list[Difference]:
+    return sorted(found, key=lambda each: (each.fact, each.a, each.b))
 
 
 def _conditions(devices: Sequence[Mapping[str, Any]]) -> dict[str, Known]:
