@@ -9,13 +9,13 @@ from enum import StrEnum
 from math import isfinite
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from fslab.cell import Cell, Frozen, TrialKey
 from fslab.names import Shown
 from fslab.units import LONGEST_S, Direction, Unit
 
-RECORD_VERSION = 1
+RECORD_VERSION = 2
 # Seconds; bounded, so that a sum of durations is finite.
 Duration = Annotated[float, Field(ge=0, le=LONGEST_S)]
 _TAIL = re.compile(r"(^|_)(p9[5-9](_\d+)?|max)$")
@@ -147,9 +147,6 @@ class Slices(Frozen):
 
 
 WHOLE = "run"  # the name of the part that is all of a run
-_ONCE_OF_DEVICE = frozenset(
-    {"slices", "files_copied_from_cell", "filesystem_copied_from_cell", "memory_held_bytes"}
-)
 
 
 class Provenance(Frozen):
@@ -170,17 +167,6 @@ class Provenance(Frozen):
     files_copied_from_cell: str | None = None
     filesystem_copied_from_cell: str | None = None
     memory_held_bytes: int = 0
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_first_records(cls, written: Any) -> Any:
-        """Take what is no fact of the device from there, where the first records have it."""
-        device = written.get("device") if isinstance(written, dict) else None
-        if not isinstance(device, dict) or device.keys().isdisjoint(_ONCE_OF_DEVICE):
-            return written
-        facts = dict(device)
-        moved = {name: facts.pop(name) for name in _ONCE_OF_DEVICE & device.keys()}
-        return {**moved, **written, "device": facts}
 
     @field_validator("machine", "device")
     @classmethod

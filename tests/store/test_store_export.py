@@ -58,7 +58,7 @@ def test_json_has_one_object_per_trial() -> None:
     found = json.loads(render([USABLE, FAILED], Format.JSON))
     assert Cell.model_validate(found[0].pop("spec")) == CELL
     assert found[0] == {
-        "version": 1,
+        "version": 2,
         "campaign": "c1",
         "cell": {
             "id": CELL.id, "stack": "xfs-tuned", "workload": "rand-write", "cache": "cold", "fresh": "trial",
@@ -183,14 +183,15 @@ def test_an_export_is_read_back_as_it_was(tmp_path: Path) -> None:
         ("{", "not JSON"),
         ("{}", "not a list"),
         ('[{"version": 99}]', "newer"),
+        ('[{"version": 1}]', "an earlier fslab, in another form"),
         (
             render([USABLE], Format.JSON).decode().replace('"stopping": null', '"stopping": {}'),
             "not a stopping rule",
         ),
-        ('[{"version": 1}]', "spec"),
+        ('[{"version": 2}]', "spec"),
         ('[{"version": null, "spec": {}, "status": "ok"}]', "not an exported trial"),
         ('[{"version": "1", "spec": {}, "status": "ok"}]', "not an exported trial"),
-        ('[{"version": 1, "spec": {}, "status": "ok"}]', "not an exported trial"),
+        ('[{"version": 2, "spec": {}, "status": "ok"}]', "not an exported trial"),
     ],
 )
 def test_what_is_no_export_is_reported(text: str, said: str, tmp_path: Path) -> None:

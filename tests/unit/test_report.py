@@ -378,16 +378,6 @@ def test_medians_of_slices_are_said_to_be_no_figures_of_whole_runs() -> None:
         assert said in " ".join(text.split())
 
 
-def test_slices_copies_and_held_memory_are_no_facts_of_the_device_in_the_first_records_either() -> None:
-    """Else their medians would be taken for those of whole runs, and campaigns on one disk for unlike ones."""
-    own = {"slices": {"count": 20}, "files_copied_from_cell": "a", "memory_held_bytes": 4096}
-    read = Provenance.model_validate({"device": {"model": "disk", **own}})
-    assert read == Provenance(
-        device={"model": "disk"}, slices=Slices(count=20), files_copied_from_cell="a", memory_held_bytes=4096
-    )
-    assert Provenance.model_validate_json(read.model_dump_json()) == read
-
-
 def test_colour_only_repeats_what_the_signs_say(quick: Report) -> None:
     console = Console(width=80, force_terminal=True, color_system="standard", file=io.StringIO(), record=True)
     show(quick, console)

@@ -225,7 +225,7 @@ def _common_columns(trial: TrialRecord) -> Object:
 
 
 def read(path: Path) -> Exported:
-    """Return what an export has. StoreError if it is not an export, or is from a newer fslab."""
+    """Return what an export has. StoreError if it is not an export, or is of another version."""
     available = memory.available_bytes()
     limit = LIMIT_BYTES if available is None else min(LIMIT_BYTES, available // MEMORY_SHARE)
     try:
@@ -261,8 +261,12 @@ _AS_IN_A_RECORD = (
 
 def _trial(exported: dict[str, Any], where: str) -> TrialRecord:
     version = exported.get("version")
-    if isinstance(version, int) and version > RECORD_VERSION:
-        raise StoreError("was written by a newer fslab", where=where, hint="upgrade fslab")
+    if isinstance(version, int) and version != RECORD_VERSION:
+        newer = version > RECORD_VERSION
+        raise StoreError(
+            f"was written by {'a newer' if newer else 'an earlier'} fslab, in another form",
+            where=where, hint="upgrade fslab" if newer else "read it with that fslab",
+        )  # fmt: skip
     if "spec" not in exported:
         raise StoreError(
             "lacks the description of the cell ('spec')", where=where, hint=f"export it again; {HINT}"

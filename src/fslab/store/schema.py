@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 
 VERSION_TABLE = "fslab_version"
-SCHEMA = "0005"  # another number is a store that this program cannot read
+SCHEMA = "0006"  # another number is a store that this program cannot read
 
 
 class Utc(TypeDecorator[datetime]):
