@@ -163,7 +163,7 @@ def test_store_with_another_schema_is_refused_and_left_alone(store: Store, url: 
     store.close()
     sql(url, f"UPDATE {schema.VERSION_TABLE} SET version_num = '{other}'")
     with pytest.raises(
-        StoreError, match=f"has schema {other}, and this fslab reads only schema 0005"
+        StoreError, match=f"has schema {other}, and this fslab reads only schema {schema.SCHEMA}"
     ) as caught:
         Store.open(url)
     assert caught.value.where == database.place_of(database.store_url(url))
