@@ -263,7 +263,7 @@ def test_what_is_too_long_or_too_deep_has_a_bound(store: Store) -> None:
         deep = [deep]
     store.create_campaign(campaign())
     with pytest.raises(StoreError, match="nested too deeply"):
-        store.add_trial(trial(1, provenance=Provenance(device={"a": deep})))
+        store.add_trial(trial(1, provenance=Provenance.model_construct(device={"a": deep})))
     long = "x" * (rows.LONGEST_TEXT + 1)
     warning = ValidityWarning(kind="too_long", severity=Severity.NOTE, message=long, hint=long)
     store.add_trial(trial(status=Status.FAILED, failure="crashed", error=long, validity=(warning,)))
