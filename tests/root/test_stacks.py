@@ -72,9 +72,10 @@ def test_every_file_system_comes_up_and_goes(filesystem: str, medium: str, works
 
 @pytest.mark.parametrize("over", [True, False])
 def test_what_another_program_mounts_at_its_place_is_not_unmounted(
-    over: bool, workspace: Workspace, shell: Any
+    over: bool, workspace: Workspace, shell: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file system in memory would lose its files."""
+    monkeypatch.setattr(loop_devices, "DETACH_DEADLINE_S", 0.5)  # it cannot be detached meanwhile
     place, journal = workspace.runtime / "mnt", workspace.journal
     assert isinstance(journal, CampaignJournal)
     said = r"not unmounted: another program mounted theirs \(tmpfs\)"
