@@ -58,13 +58,13 @@ def check_answers(path: Path, limit_s: float = ANSWER_S) -> None:
 def device_under(mount: Mount) -> str | None:
     """Return the kernel name of a mount's device, or None.
 
-    The device number of a btrfs mount belongs to no block device, so the mount's source is used.
+    The device number of a btrfs mount belongs to no block device, so that of the mount's source is used. Without udev,
+    the source of a mapped device is a node of its own, not a link to ``dm-N``.
     """
-    block = sysfs.SYS / "dev/block" / mount.device
-    if block.exists():
-        return block.resolve().name
-    source = Path(mount.source)
-    return source.resolve().name if source.is_block_device() else None
+    block, source = sysfs.SYS / "dev/block" / mount.device, Path(mount.source)
+    if not block.exists() and source.is_block_device():
+        block = sysfs.SYS / "dev/block" / sysfs.device_number(source)
+    return block.resolve().name if block.exists() else None
 
 
 def lower_devices(name: str) -> list[str]:
