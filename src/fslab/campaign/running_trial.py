@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fslab import workloads
 from fslab.campaign import disks
 from fslab.campaign.prepared_states import Prepared
 from fslab.campaign.probing import Findings
@@ -150,7 +149,7 @@ class RunningTrial:
         """Return the facts for the rules of validity."""
         machine, stack = self.machine, parsed_stack(self.cell.stack)
         changed_options, ignored_options = self._note_options(up, findings)
-        traits = workloads.parsed(self.cell.workload).traits()
+        traits = parsed(self.cell.workload).traits()
         return TrialFacts(
             work=reading,
             cold=self.cell.cache is Cache.COLD,

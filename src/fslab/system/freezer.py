@@ -66,7 +66,7 @@ class GroupFreezer(Freezer):
                     members.write_text(str(pid))
             return not outside
 
-        # A process can fork before it is moved: repeat until the session has nobody outside.
+        # A process can fork before it is moved: repeat until no process of the session is outside.
         if not waiting.until(all_in, self.limit_s, 0):
             raise ToolTimeoutError(
                 f"processes of the program escaped for {self.limit_s:.0f} s, each by starting another one",
