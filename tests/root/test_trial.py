@@ -343,13 +343,20 @@ def test_a_tool_that_the_kernel_kills_for_lack_of_memory_fails_with_the_kernels_
     assert "'guest_memory'" in str(record.error)
 
 
+_ONE_FILE = "dd if=/dev/urandom of={directory}/x bs=1M count=80 conv=fsync"
+_NO_ROOM_FOR_JOURNAL = (
+    "sh -c 'dd if=/dev/urandom of={directory}/x bs=1M count=80; sync -f {directory}; mkdir {directory}/y'"
+)
+
+
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs"])
+@pytest.mark.parametrize("written", [_ONE_FILE, _NO_ROOM_FOR_JOURNAL])
 def test_a_medium_that_has_less_room_than_its_size_says_so_when_it_is_full(
-    workspace: Workspace, filesystem: str
+    workspace: Workspace, filesystem: str, written: str
 ) -> None:
-    """While a tool writes, and while mkfs does: xfs has a journal of 64 MiB."""
+    """While a tool writes, also if the file system reports an I/O error or becomes read-only, because its journal finds
+    no room; and while mkfs does: xfs has a journal of 64 MiB."""
     sparse = made.spec(filesystem, options={"size": "400m", "room": "60m"})
-    large = {"run": "dd if=/dev/urandom of={directory}/x bs=1M count=80 conv=fsync"}
-    record = run(workspace, made.cell(sparse, "command", large, cache=Cache.WARM))
-    assert record.status_text == "failed:no_space"
+    record = run(workspace, made.cell(sparse, "command", {"run": written}, cache=Cache.WARM))
+    assert record.status_text == "failed:no_space", record.error
     assert "more 'room'" in str(record.error)

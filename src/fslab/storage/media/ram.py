@@ -3,12 +3,13 @@
 It measures the work of the file system and not of a disk: only CPU and memory limit it.
 """
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 
 from pydantic import Field
 
-from fslab.errors import MountError
+from fslab.errors import MountError, NoSpaceError
 from fslab.storage import Drive, StackDevice, Workspace, images
 from fslab.storage.media import MediumPlan, _image, _loop
 from fslab.system import loop_devices, memory
@@ -64,6 +65,8 @@ class Ram(_image.ImageMedium[RamOptions]):
             _mount_tmpfs(directory, _image.room_bytes(options), workspace)
             workspace.media[str(directory)] = size
         image = _loop.image_for(directory, workspace, slot, size, room_bytes=_image.sparse_bytes(options))
+        if options.room:
+            undo.callback(_check_left, directory, options.room)
         # Direct I/O on tmpfs (possible since Linux 6.6) only saves a copy, so its absence is not worth a warning.
         return _loop.attach(image, workspace, undo, expect_direct=False, sector_bytes=options.sector_size)
 
@@ -105,6 +108,17 @@ def _tmpfs_argv(size_bytes: int, target: Path) -> list[str]:
     # huge=never: with transparent huge pages, the cost of writes to the image would depend on memory fragmentation.
     options = f"size={size_bytes + SLACK_BYTES},mode=0700,huge=never"
     return ["mount", "-t", "tmpfs", "-o", options, "fslab", str(target)]
+
+
+def _check_left(directory: Path, room: str) -> None:
+    """Raise NoSpaceError if the memory of a sparse image was full. A file system whose journal or metadata find no room
+    reports an I/O error, or becomes read-only."""
+    if not os.statvfs(directory).f_bavail:
+        raise NoSpaceError(
+            f"the memory of the image is full: the medium has room for {room}",
+            where="medium",
+            hint="give the medium more 'room', or the workload smaller files",
+        )
 
 
 def _mount_tmpfs(directory: Path, size_bytes: int, workspace: Workspace) -> None:
