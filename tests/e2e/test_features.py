@@ -105,6 +105,19 @@ def test_one_that_is_not_possible_keeps_no_other_from_being_measured(fslab: Fsla
     assert "never in Linux itself" in status["reiser4"][1]
 
 
+@pytest.mark.slow
+def test_quotas_in_a_file_are_found_and_those_of_the_file_system_too(fslab: Fslab) -> None:
+    if guest_missing():
+        pytest.skip("no guest to try in")
+    names = ("ext3", "ext4", "jfs", "reiserfs", "xfs")
+    found = fslab.json("features", *names, "--on", "uml", "--only", "quotas", "--json")["examinations"]
+    said = {each["filesystem"]: each["findings"]["quotas"] for each in found if each["findings"]}
+    in_file = ("yes", "by user, in a file (quotacheck)", "mount -o usrquota")
+    known = {"ext4": ("yes", "by user", "mkfs -O quota"), "xfs": ("yes", "by user", "mount -o uquota")}
+    for name, quotas in said.items():
+        assert (quotas["answer"], quotas["detail"], quotas["switch"]) == known.get(name, in_file), name
+
+
 @pytest.mark.root
 def test_what_a_killed_one_left_is_undone(fslab: Fslab) -> None:
     process = fslab.start("features", "xfs", "--on", "host")

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import struct
 
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume, feature
@@ -28,14 +29,19 @@ def grow(place: TestPlace) -> FeatureFinding:
 
 USER = 54321
 BYTES = 4 << 20
+# fs/quota/quotaio_v2.h, version 1: magic number, version, seconds of grace (blocks, inodes), flags; number of blocks,
+# free block, block with free entries; a block that is the empty tree.
+NO_USERS = struct.pack("=8I", 0xD9C01F11, 1, 604800, 604800, 0, 2, 0, 0).ljust(2 << 10, b"\0")
 NO = features.NOT_SUPPORTED | {errno.ESRCH, errno.ENOTBLK, errno.ENODEV}
 
 
 @feature("quotas", "space accounted by user, or by subvolume", FeatureGroup.SPACE, Volume.OWN)
 def quotas(place: TestPlace) -> FeatureFinding:
     """Gives a file to an otherwise unused user id, and queries the space that this user takes. Yes: space is accounted
-    per user, or by the quota groups of btrfs. See quotactl(2).
+    per user, or by the quota groups of btrfs. See quotactl(2). A file system that accounts only in a file gets one,
+    as quotacheck(8) makes it.
     """
+    by = "by user, in a file (quotacheck)" if _of_a_file(place) else "by user"
     file = place.directory / "file"
     file.write_bytes(os.urandom(BYTES))
     try:
@@ -50,8 +56,23 @@ def quotas(place: TestPlace) -> FeatureFinding:
             raise
         return _groups(place, error)
     if held >= BYTES:
-        return features.yes("by user")
+        return features.yes(by)
     return features.no(f"quotactl reports {held} of {BYTES} bytes for the user")
+
+
+def _of_a_file(place: TestPlace) -> bool:
+    """Switch quotas on in an empty file if the mount option asks for them and they are off. Return whether it works."""
+    if "usrquota" not in mounts.containing(place.directory).options.split(","):
+        return False
+    try:
+        syscalls.used_by_user(place.device, USER)
+    except ProcessLookupError:
+        file = place.directory / "aquota.user"
+        file.write_bytes(NO_USERS)
+        return features.worked(NO, syscalls.enable_quotas, place.device, file)
+    except OSError:  # they are on, and the user has no files; or the kernel has none
+        return False
+    return False
 
 
 def _groups(place: TestPlace, why: OSError) -> FeatureFinding:

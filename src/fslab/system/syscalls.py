@@ -261,12 +261,22 @@ def keep_checkpoint(directory: int) -> int:
 
 def used_by_user(device: Path, user: int) -> int:
     """Return the bytes of a user's files by quota accounting: quotactl(2), Q_GETQUOTA. OSError if quotas are off."""
-    get_quota, of_user = 0x800007, 0
-    buffer = ctypes.create_string_buffer(72)
-    command = ctypes.c_uint((get_quota << 8) | of_user)
-    checked(_libc.quotactl(command, os.fsencode(device), user, buffer), device)
+    get_quota, buffer = 0x800007, ctypes.create_string_buffer(72)
+    _quotactl(get_quota, device, user, buffer)
     (space,) = struct.unpack_from("=Q", buffer, 16)
     return int(space)
+
+
+def enable_quotas(device: Path, file: Path) -> None:
+    """Have the space of users accounted in a quota file of the format vfsv1: quotactl(2), Q_QUOTAON."""
+    quota_on, vfsv1 = 0x800002, 4
+    _quotactl(quota_on, device, vfsv1, os.fsencode(file))
+
+
+def _quotactl(call: int, device: Path, number: int, data: object) -> None:
+    of_user = 0
+    command = ctypes.c_uint((call << 8) | of_user)
+    checked(_libc.quotactl(command, os.fsencode(device), number, data), device)
 
 
 def die_with(parent: int, signum: int) -> None:

@@ -110,7 +110,7 @@ class ExtFileSystem(FileSystem):
         data_bytes=6 << 20, data_tib_bytes=72 << 20, zero_tib_bytes=TIB // RATIO_BYTES * INODE_BYTES,
         zero_shares=_TABLES, journal_bytes=1 << 30,
     )  # fmt: skip
-    switches: ClassVar[Mapping[str, OptionSwitch]] = {"quotas": OptionSwitch(mkfs="-O quota")}
+    switches: ClassVar[Mapping[str, OptionSwitch]] = {"quotas": OptionSwitch(mount="usrquota")}
     mkfs_flags = MKE2FS_FLAGS
     # ext4(5), "FILE SYSTEM FEATURES", and mke2fs(8).
     mkfs_words: ClassVar[Mapping[str, str]] = {

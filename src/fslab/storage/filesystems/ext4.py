@@ -13,7 +13,7 @@ class Ext4(_ext.JournalledExt):
     mount_type = "ext4"
     limits = Limits(lacks=_ext.NO_REFLINK, largest_file_bytes=16 << 40)
     switches = {
-        **_ext.ExtFileSystem.switches,
+        "quotas": OptionSwitch(mkfs="-O quota"),
         "verity": OptionSwitch(mkfs="-O verity"),
         "encryption": OptionSwitch(mkfs="-O encrypt"),
         "case-folding": OptionSwitch(mkfs="-O casefold"),

@@ -1,7 +1,7 @@
 """JFS: journalled metadata, extents; from AIX and OS/2. mkfs.jfs(8), Documentation/admin-guide/jfs.rst."""
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Made, options, valued
+from fslab.storage.filesystems import FileSystem, Made, OptionSwitch, options, valued
 from fslab.system.tools import Tool
 
 
@@ -21,6 +21,7 @@ class Jfs(FileSystem):
             Ability.REFLINK: "no two files share blocks",
         }
     )
+    switches = {"quotas": OptionSwitch(mount="usrquota")}
     mkfs_flags = {
         **valued("-L -s"),
         **options("-O"),

@@ -22,14 +22,18 @@ class Reiserfs(FileSystem):
             Ability.REFLINK: "no two files share blocks",
         }
     )
-    switches = {"xattr": OptionSwitch(mount="user_xattr"), "acl": OptionSwitch(mount="acl")}
+    switches = {
+        "xattr": OptionSwitch(mount="user_xattr"),
+        "acl": OptionSwitch(mount="acl"),
+        "quotas": OptionSwitch(mount="usrquota"),
+    }
     mkfs_flags = valued(
         "-b --block-size -s --journal-size -t --transaction-max-size -h --hash -u --uuid -l --label"
     )
     mount_options = options(
         "acl noacl user_xattr nouser_xattr attrs noattrs barrier=none|flush block-allocator=any "
         "commit=int conv data=journal|ordered|writeback hash=rupasov|tea|r5|detect nolog notail "
-        "tails=on|off|small expose_privroot"
+        "tails=on|off|small expose_privroot usrquota grpquota"
     )
 
     # fs/reiserfs/super.c, reiserfs_show_options; seen with Linux 6.1.
