@@ -12,7 +12,7 @@ from fslab.report import conclusion_terminal, crash_safety
 from fslab.report import crash_safety as drawn
 from fslab.report.conclusion import conclude
 from fslab.report.model import Report
-from fslab.trial_record import Metric
+from fslab.trial_record import Metric, Severity, ValidityWarning
 from fslab.units import Direction, Unit
 
 CUTS = WorkloadSpec(name="power-cuts", tool="cuts")
@@ -70,6 +70,33 @@ def test_no_warning_about_stacks_that_keep_their_promises(found: Report) -> None
     without = found.model_copy(update={"rows": tuple(row for row in found.rows if row.metric != BROKEN.name)})
     assert list(crash_safety.unsafe_leaders(without)) == []
     assert list(drawn.tradeoffs(without, "")) == []
+
+
+def test_a_stack_whose_fsync_flushes_no_cache_is_not_recommended_beside_those_that_flush() -> None:
+    planned = cells((EXT4, XFS, BTRFS), RANDOM)
+    warned = ValidityWarning(kind=crash_safety.UNFLUSHED, severity=Severity.WARNING, message="", data={})
+
+    def of(*unsafe: str, as_kind: Severity = Severity.WARNING) -> Report:
+        validity = {name: (warned.model_copy(update={"severity": as_kind}),) for name in unsafe}
+        trials = [
+            trial(
+                cell,
+                block,
+                {IOPS: SPEED[cell.stack.name] + block},
+                validity=validity.get(cell.stack.name, ()),
+            )
+            for cell in planned
+            for block in range(5)
+        ]
+        return reports.report(planned, trials)
+
+    found = of("ext4")
+    assert crash_safety.unsafe_stacks(found) == {"ext4"}
+    assert conclude(found).warnings[0].what == (
+        "ext4 has the best median in rand-write-4k, but fsync does not flush the disk's cache there (rand-write-4k)"
+    )
+    assert not crash_safety.unsafe_stacks(of("ext4", "xfs", "btrfs")), "no difference between them"
+    assert not crash_safety.unsafe_stacks(of("ext4", as_kind=Severity.NOTE)), "the study accounts for it"
 
 
 def test_the_conclusion_begins_with_what_power_cuts_broke(found: Report) -> None:

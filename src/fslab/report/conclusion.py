@@ -266,11 +266,10 @@ def _same(report: Report) -> Iterator[ConclusionWarning]:
 
 
 def _unsafe(report: Report) -> Iterator[ConclusionWarning]:
-    """Yield a warning for each stack with the best rate that broke promises. The conclusion requires this warning."""
-    for stack, leads, cuts, broken in unsafe_leaders(report):
-        promises = f"broke up to {broken:g} promise{'s' * (broken != 1)} after power cuts ({cuts})"
+    """Yield a warning for each stack with the best rate that is not safe. The conclusion requires this warning."""
+    for stack, leads, why in unsafe_leaders(report):
         yield ConclusionWarning(
-            what=f"{stack} has the best median in {listed(leads)}, but {promises}",
+            what=f"{stack} has the best median in {listed(leads)}, but {why}",
             hint="use it only for data that may be lost",
         )
 

@@ -1,7 +1,8 @@
 """Speed and safety: what each stack lost after power cuts, and its rates in the other workloads. Pure.
 
 A workload cuts power if it has the metric ``promises_broken``, whatever its tool is. A stack is safe only if no trial
-broke a promise: a median would hide what one power cut in three takes.
+broke a promise: a median would hide what one power cut in three takes. A stack on which fsync does not flush the disk's
+cache is not safe either, beside one on which it does.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,10 +12,12 @@ from typing import Any
 from fslab.report.figures import Figure, slug, styles
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report, Row
+from fslab.trial_record import Severity
 from fslab.units import Direction, Unit, listed
 
 BROKEN = "promises_broken"
 LOST = "lost_operations"
+UNFLUSHED = "sync_not_flushed"
 _RATES = frozenset({Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND})
 
 
@@ -81,10 +84,34 @@ def verdict(report: Report) -> str | None:
     return f"Power cuts broke {told}.{more}"
 
 
+def unflushed(report: Report) -> dict[str, list[str]]:
+    """Return the labels of the stacks on which fsync did not flush the disk's cache, each with the workloads.
+
+    Not where it is so on all stacks: then it is no difference between them.
+    """
+    found: dict[str, list[str]] = {}
+    for note in report.notes:
+        if note.kind == UNFLUSHED and note.severity == Severity.WARNING:
+            for place in note.places:
+                found.setdefault(place.stack, []).append(place.workload)
+    measured = {
+        (row.workload, report.labels[each.stack])
+        for row in report.rows
+        for each in row.summaries
+        if each.values
+    }
+    flushed = {workload for workload, stack in measured if workload not in found.get(stack, ())}
+    kept = {
+        stack: [workload for workload in workloads if workload in flushed]
+        for stack, workloads in found.items()
+    }
+    return {stack: workloads for stack, workloads in kept.items() if workloads}
+
+
 def unsafe_stacks(report: Report) -> frozenset[str]:
-    """Return the labels of the stacks that broke promises after power cuts."""
+    """Return the labels of the stacks that broke promises after power cuts, or of which fsync flushes no cache."""
     found = (stack for each in losses(report).values() for stack, what in each.items() if what.broken)
-    return frozenset(found)
+    return frozenset(found) | unflushed(report).keys()
 
 
 def speeds(report: Report) -> tuple[Row, ...]:
@@ -96,11 +123,8 @@ def speeds(report: Report) -> tuple[Row, ...]:
     return tuple(found.values())
 
 
-def unsafe_leaders(report: Report) -> Iterator[tuple[str, Sequence[str], str, float]]:
-    """Yield each stack that leads in a rate and broke promises.
-
-    Its label, the workloads in which it leads, the workload that cuts power, and how many promises it broke there.
-    """
+def unsafe_leaders(report: Report) -> Iterator[tuple[str, Sequence[str], str]]:
+    """Yield each stack that leads in a rate and is not safe: its label, the workloads in which it leads, and why."""
     leads: dict[str, list[str]] = {}
     for row in speeds(report):
         if row.leader is not None and len([each for each in row.summaries if each.values]) > 1:
@@ -108,7 +132,11 @@ def unsafe_leaders(report: Report) -> Iterator[tuple[str, Sequence[str], str, fl
     for workload, stacks in losses(report).items():
         for stack, what in stacks.items():
             if what.broken and stack in leads:
-                yield stack, leads[stack], workload, what.broken
+                promises = f"{what.broken:g} promise{'s' * (what.broken != 1)}"
+                yield stack, leads[stack], f"broke up to {promises} after power cuts ({workload})"
+    for stack, workloads in unflushed(report).items():
+        if stack in leads:
+            yield stack, leads[stack], f"fsync does not flush the disk's cache there ({listed(workloads)})"
 
 
 def tradeoffs(report: Report, prefix: str) -> Iterator[Figure]:
