@@ -11,6 +11,7 @@ from fslab.explain import mechanisms
 from fslab.explain.evidence import Certainty, Evidence, Explanation, evidence_of
 from fslab.explain.mechanisms import REGISTRY, statements_of
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.trial_record import Provenance, Severity, Status, ValidityWarning
 
 EVERY = [
@@ -232,6 +233,73 @@ def test_copies_and_flushes_of_several_disks_are_not_those_of_one() -> None:
     assert "stored twice (RAID1)" in own["metadata-duplication"]
 
 
+@pytest.mark.parametrize("layout", sorted(LAYOUTS.names()))
+def test_no_file_system_is_blamed_for_what_its_layout_adds(layout: str) -> None:
+    disks, alone = LAYOUTS.get(layout), layout in {"single", "luks", "external-journal"}
+    figures = written(128, 2.0, btrfs_metadata_copies=2.0, device_read_bytes=64.0 * MIB)
+    spread = alone or layout in {"md-raid0", "lvm-stripe", "btrfs-raid0"}
+    assert disks.multiplies(disks.parse_options({})) is not spread
+    assert ("metadata-duplication" in by_mechanism(seen(cell("btrfs", layout=layout), figures))) is spread
+    striped = layout in {"lvm-stripe", "md-raid0", "md-raid10", "md-raid5", "md-raid6"}
+    found = by_mechanism(seen(cell("ext4", layout=layout), figures))
+    assert ("stripe-misalignment" in found) is striped, "another layout cannot be aligned"
+    assert not REGISTRY.get("stripe-misalignment").applies(seen(cell("btrfs", layout=layout), figures))
+
+
+def test_one_copy_of_metadata_is_none_however_mkfs_was_told() -> None:
+    duplication = REGISTRY.get("metadata-duplication")
+    assert duplication.present(seen(cell(), {}))
+    for copies, present in ((1.0, False), (2.0, True)):
+        one = seen(cell(mkfs_options="--metadata single"), {"btrfs_metadata_copies": copies})
+        assert duplication.present(one) is present
+
+
+def test_an_attribute_of_the_directory_is_an_option_of_its_files() -> None:
+    def present(mechanism: str, filesystem: str, attributes: str, mount: str = "defaults") -> bool:
+        return REGISTRY.get(mechanism).present(
+            seen(cell(filesystem, mount, attributes=attributes), written(4))
+        )
+
+    for mechanism in ("copy-on-write", "data-checksums"):
+        assert [present(mechanism, "btrfs", attributes) for attributes in ("", "C")] == [True, False]
+    assert [present("compression", "btrfs", attributes) for attributes in ("", "c")] == [False, True]
+    assert not present("compression", "btrfs", "C", "compress=zstd"), (
+        "btrfs compresses only what it copies on write"
+    )
+    assert [present("data-journalling", "ext4", attributes) for attributes in ("", "j")] == [False, True]
+    reads = cell("ext4", parameters={"rw": "randread", "size": "64m"}, attributes="A")
+    assert not REGISTRY.get("atime").present(seen(reads, {}))
+
+
+def test_a_switch_also_removes_the_attribute() -> None:
+    for mechanism, filesystem, given, left in (
+        ("compression", "btrfs", "cS", "S"),
+        ("data-journalling", "ext4", "j", ""),
+    ):
+        found = seen(cell(filesystem, attributes=given), written(4))
+        switch = known(REGISTRY.get(mechanism).switch(found))
+        assert known(switch.off(found.cell)).stack.attributes == left
+        assert f"no attribute {given[0]}" in str(switch)
+        assert "attribute" not in str(REGISTRY.get(mechanism).switch(seen(cell(filesystem), {})))
+
+
+def test_reservations_of_metadata_are_evidence_on_small_volumes_only() -> None:
+    figures = {"btrfs_metadata_reserved": 1222.0 * MIB, "btrfs_metadata_total": 256.0 * MIB}
+    assert not stated(seen(cell(), figures), "small-volume"), "normal where there is free space to add"
+    small = ValidityWarning(kind="volume_small", severity=Severity.WARNING, message="", data={})
+    (found,) = stated(seen(cell(), figures, validity=(small,)), "small-volume")
+    assert (found.certainty, "it may write back early" in found.text) == (Certainty.COINCIDES, True)
+
+
+def test_data_that_is_overwritten_in_the_journal_is_not_said_to_be_written_twice() -> None:
+    figures = written(70.4, 1.1, journal_bytes=64.0 * MIB, journal_commits=9.0)
+    found = by_mechanism(seen(cell("ext4", "data=journal"), figures))["data-journalling"]
+    assert found == (
+        "Data went through the journal (64 MiB for 64 MiB of data), then to its place: 1.1 bytes on the device for "
+        "each byte written."
+    )
+
+
 def test_what_nothing_switches_off_is_there_nevertheless() -> None:
     (flushes,) = stated(seen(cell("xfs"), written(8, device_flushes=2.0 * 2048)), "barriers")
     assert flushes.refuted_by == "equally slow without it", "XFS has no nobarrier"
@@ -252,9 +320,14 @@ def test_without_root_only_nearly_all_bytes_are_a_sign_of_the_page_cache() -> No
     assert by_mechanism(whole)["direct-not-honoured"].startswith("The direct writes were probably not direct")
 
 
-@pytest.mark.parametrize(("ratio", "said"), [(3.1, True), (1.0, False)])
-def test_what_an_ssd_writes_to_its_flash(ratio: float, said: bool) -> None:
-    figures = {"device_write_amplification": ratio, "flash_written_bytes": 310.0 * MIB}
+@pytest.mark.parametrize(
+    ("ratio", "erases", "said"), [(3.1, 0.2, True), (1.0, 0.2, False), (2.0, 0.0, False)]
+)
+def test_what_an_ssd_writes_to_its_flash(ratio: float, erases: float, said: bool) -> None:
+    """Without a block that was erased it collected no garbage: an SLC cache writes everything twice."""
+    figures = {
+        "device_write_amplification": ratio, "flash_written_bytes": 310.0 * MIB, "flash_erases_per_block": erases,
+    }  # fmt: skip
     found = by_mechanism(seen(cell("ext4"), figures))
     assert ("flash-collection" in found) is said
     if said:

@@ -32,7 +32,7 @@ api: analysis answers applications campaign claims crash explain faults feasibil
 campaign: analysis claims feasibility features machine plan probes storage store study system tracing validity
     workloads
 report: analysis answers claims explain features machine stats store validity workloads
-explain: analysis stats store workloads
+explain: analysis stats storage store workloads
 store: claims system
 plan: feasibility machine storage study workloads
 study: claims crash machine storage validity workloads

@@ -206,6 +206,7 @@ def test_the_years_of_an_ssd_are_those_at_the_rate_of_the_run_and_not_of_the_flu
             "host_bytes": host_bytes,
             "flash_bytes": 2 * host_bytes,
             "rated_bytes": YEAR_S,
+            "erases_per_block": {"mean": host_bytes / 8, "max": 1},
         }
         return {
             "time_ns": seconds * 10**9, "rate": 1.0, "late_ns": None, "model": model,
@@ -215,3 +216,4 @@ def test_the_years_of_an_ssd_are_those_at_the_rate_of_the_run_and_not_of_the_flu
     found = figures([taken(10, 0)], [taken(12, 3)], [taken(19, 4)])
     assert found["ssd_years_at_this_rate"].value == pytest.approx(1 / 4 * 2)
     assert found["device_write_amplification"].value == 2
+    assert found["flash_erases_per_block"].value == 4 / 8

@@ -14,6 +14,8 @@ from fslab.analysis.table_rows import CHANGED
 from fslab.analysis.usable_trials import is_usable
 from fslab.analysis.workload_groups import groups
 from fslab.cell import Cell, Frozen
+from fslab.errors import FslabError
+from fslab.storage.parsed_stack import ParsedStack, parsed_stack
 from fslab.trial_record import TrialRecord, ValidityWarning
 from fslab.units import Unit, counted, format_value
 from fslab.workloads import Traits, traits_of
@@ -74,6 +76,9 @@ OF_SPLIT = frozenset(
     {"traced_written_bytes", "traced_metadata_bytes", "traced_metadata_requests", "traced_off"}
 )
 
+# The mount option that has the same effect on files as an attribute of their directory. chattr(1), btrfs(5), ext4(5)
+AS_OPTION = {"A": "noatime", "C": "nodatacow", "c": "compress", "j": "data=journal"}
+
 DISTURBED = frozenset({"foreign_load", "cpu_stolen", "cpu_throttled", "suspended"})
 OF_MACHINE = frozenset(
     {"kernel_threads_cpu", "machine_cpu_busy", "page_cache_dirtied_bytes", "page_cache_written_bytes"}
@@ -116,10 +121,42 @@ class Evidence:
         )
 
     @property
+    def file_options(self) -> frozenset[str]:
+        """The mount options that files have the effect of: those in effect, and those that attributes stand for."""
+        attributes = {AS_OPTION[each] for each in self.cell.stack.attributes if each in AS_OPTION}
+        return self.mount_options | attributes
+
+    @property
     def compresses(self) -> bool:
-        """Whether a mount option makes the file system compress data."""
-        options = (option.partition("=") for option in self.mount_options)
-        return any(name.startswith("compress") and how not in {"no", "none"} for name, _, how in options)
+        """Whether an option or attribute makes the file system compress data. btrfs(5): not without copy-on-write."""
+        options = (option.partition("=") for option in self.file_options)
+        asked = any(name.startswith("compress") and how not in {"no", "none"} for name, _, how in options)
+        return asked and "nodatacow" not in self.file_options
+
+    @property
+    def multiplied(self) -> bool:
+        """Whether the disks receive more than the file system writes, because of the layout."""
+        parsed = self._parsed
+        return parsed is not None and bool(parsed.layout.multiplies(parsed.layout_options))
+
+    @property
+    def takes_stripe(self) -> bool:
+        """Whether the layout has a stripe that mkfs can be told of."""
+        parsed = self._parsed
+        if parsed is None or parsed.filesystem is None or not parsed.filesystem.stripe_options:
+            return False
+        return (
+            parsed.layout_plan([f"disk{index}" for index in range(parsed.disks)], "CAMPAIGN").stripe
+            is not None
+        )
+
+    @property
+    def _parsed(self) -> ParsedStack | None:
+        """The parts of the stack; None if fslab does not know one, or no longer accepts its options."""
+        try:
+            return parsed_stack(self.cell.stack)
+        except (FslabError, ValueError):
+            return None
 
     @property
     def zeros(self) -> bool:

@@ -24,8 +24,8 @@ _SPACE = ("bytes_used", "disk_used", "total_bytes", "bytes_may_use")
 
 class BtrfsCounters(Probe):
     """Commits are transaction commits; an fsync writes a log tree and is not a commit. Figures of space are
-    allocations, not I/O. When ``btrfs_metadata_reserved`` exceeds ``btrfs_metadata_total``, as on small volumes, btrfs
-    flushes early. ``btrfs_metadata_copies`` is 2 for DUP."""
+    allocations, not I/O. ``btrfs_metadata_reserved`` may exceed ``btrfs_metadata_total`` while there is free space to
+    add; on a small volume there is little, and btrfs flushes early. ``btrfs_metadata_copies`` is 2 for DUP."""
 
     summary = "btrfs: commits, metadata space, reservations and copies; how checksums are computed"
     moments = (SnapshotMoment.BEFORE, SnapshotMoment.END, SnapshotMoment.SYNCED)

@@ -23,7 +23,8 @@ class VirtualDisk(Probe):
 
     ``disk_late_mean`` is the mean time from the deadline of a reply until it was ready, ``disk_service_mean`` the mean
     service time of the model, both in real time. ``device_write_amplification``: bytes that an SSD wrote to flash,
-    divided by bytes that the host wrote.
+    divided by bytes that the host wrote; with an SLC cache, which is emptied to other flash, at least 2 in the end.
+    ``flash_erases_per_block``: 0 if it collected no garbage.
     """
 
     summary = "virtual disks: service times, lateness, seek distances; write amplification and wear of SSDs"
@@ -115,8 +116,14 @@ def _flash(pairs: Sequence[tuple[dict[str, Any], ...]]) -> Figures:
     return {
         "flash_written_bytes": (flash, Unit.BYTES),
         "device_write_amplification": (flash / host if host else None, Unit.RATIO),
+        "flash_erases_per_block": (sum(map(_erases, models)) / len(models), Unit.RATIO),
         "ssd_years_at_this_rate": (rated / host * seconds / YEAR_S if host else None, Unit.COUNT),
     }
+
+
+def _erases(pair: Pair) -> float:
+    first, last = (float(model["erases_per_block"]["mean"]) for model in pair)
+    return last - first
 
 
 def _models(pairs: Iterable[Pair], kind: str) -> list[Pair]:

@@ -6,7 +6,7 @@ One file per subject. Pure. A statement about a cell is an observation; only swi
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from fslab.cell import Cell, Geometry, Scalar
@@ -22,12 +22,14 @@ _IMPLIED = {"nodatacow": {"nodatasum"}}
 class Switch:
     """The changes to a cell that turn a mechanism off.
 
-    ``mount``: mount options to add. They replace options of the same name and those in ``instead``. ``mkfs``: mkfs
-    options to add. ``parameters``: of the workload. ``medium``: options of the medium. ``geometry``: of mkfs.
+    ``mount``: mount options to add. They replace options of the same name and those in ``instead``. ``attributes``:
+    those of the work directory to remove. ``mkfs``: mkfs options to add. ``parameters``: of the workload. ``medium``:
+    options of the medium. ``geometry``: of mkfs.
     """
 
     mount: tuple[str, ...] = ()
     instead: tuple[str, ...] = ()
+    attributes: str = ""
     mkfs: str = ""
     parameters: Mapping[str, Scalar] = field(default_factory=dict)
     medium: Mapping[str, Scalar] = field(default_factory=dict)
@@ -38,6 +40,7 @@ class Switch:
             f"mount -o {','.join(self.mount)}" if self.mount else "",
             f"mkfs {self.mkfs}" if self.mkfs else "",
             f"no mount option {' or '.join(self.instead)}" if self.instead and not self.mount else "",
+            f"no attribute {self.attributes}" if self.attributes else "",
             *(f"{name}={value}" for name, value in (*self.parameters.items(), *self.medium.items())),
             f"geometry: {self.geometry}" if self.geometry else "",
         )
@@ -57,6 +60,7 @@ class Switch:
         medium = stack.medium.model_copy(update={"options": {**stack.medium.options, **self.medium}})
         changed = stack.model_copy(
             update={
+                "attributes": "".join(each for each in stack.attributes if each not in self.attributes),
                 "mount_options": stack.mount_options if mount == stack.mounted_with else mount,
                 "mkfs_options": mkfs,
                 "medium": medium,
@@ -101,8 +105,8 @@ class Mechanism(ABC):
     no share of a ratio. The mechanism applies to these ``filesystems`` (empty: any), to workloads that write (if
     ``writing``), with all options of ``wants`` and none of ``unless``. An option is a mount option, or a word of the
     mkfs options; ``^feature`` is a feature that is off. ``off``: the switch, independent of the evidence;
-    ``off_by``: it is one that the workload's tool declares. ``unswitchable``: file systems that have the mechanism, but
-    nothing that turns it off.
+    ``off_by``: it is one that the workload's tool declares. ``attribute``: that of a directory that switches it on.
+    ``unswitchable``: file systems that have the mechanism, but nothing that turns it off.
     """
 
     name: str
@@ -115,13 +119,14 @@ class Mechanism(ABC):
     unless: ClassVar[tuple[str, ...]] = ()
     off: ClassVar[Switch | None] = None
     off_by: ClassVar[Switchable | None] = None
+    attribute: ClassVar[str] = ""
     unswitchable: ClassVar[frozenset[str]] = frozenset()
 
     def applies(self, evidence: Evidence) -> bool:
         """Return whether this stack has the mechanism and this workload can meet it."""
 
         def given(option: str) -> bool:
-            return option in evidence.mount_options or _is_word(option, evidence.cell.stack.mkfs_options)
+            return option in evidence.file_options or _is_word(option, evidence.cell.stack.mkfs_options)
 
         return (
             (evidence.filesystem in self.filesystems or not self.filesystems)
@@ -139,7 +144,16 @@ class Mechanism(ABC):
         if self.off_by is not None:
             parameters = evidence.traits.switches.get(self.off_by)
             return Switch(parameters=parameters) if parameters else None
-        return None if evidence.filesystem in self.unswitchable else self.off
+        return (
+            None
+            if evidence.filesystem in self.unswitchable
+            else self.off and self.without(self.off, evidence)
+        )
+
+    def without(self, switch: Switch, evidence: Evidence) -> Switch:
+        """Return a switch that also removes the attribute, if the stack has it."""
+        given = self.attribute if self.attribute in evidence.cell.stack.attributes else ""
+        return replace(switch, attributes=given)
 
     @abstractmethod
     def state(self, evidence: Evidence) -> Iterator[Explanation]:

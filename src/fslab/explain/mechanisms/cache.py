@@ -109,6 +109,7 @@ class BufferedDirectIo(Mechanism):
     name = "direct-not-honoured"
     summary = "direct writes through the page cache"
     cause = "the page cache under direct writes"
+    attribute = "j"
 
     def applies(self, evidence: Evidence) -> bool:
         return evidence.traits.direct is True and writes(evidence)
@@ -116,7 +117,8 @@ class BufferedDirectIo(Mechanism):
     def switch(self, evidence: Evidence) -> Switch | None:
         if evidence.filesystem == "btrfs":
             return Switch(mount=("nodatasum",), instead=("datasum",))
-        return Switch(mount=("data=ordered",)) if "data=journal" in evidence.mount_options else None
+        off = Switch(mount=("data=ordered",))
+        return self.without(off, evidence) if "data=journal" in evidence.file_options else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         written = evidence.written_bytes
@@ -150,7 +152,7 @@ class Atime(Mechanism):
     off = Switch(mount=("noatime",), instead=("relatime", "strictatime", "atime"))
 
     def applies(self, evidence: Evidence) -> bool:
-        return "noatime" not in evidence.mount_options and not writes(evidence)
+        return "noatime" not in evidence.file_options and not writes(evidence)
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         if evidence.cell.cache is Cache.WARM:  # what the preparation logged may be written later (XFS)

@@ -27,8 +27,9 @@ class FastCommit(Mechanism):
         commits = evidence.figure("journal_commits")
         bytes_each = evidence.per_sync("journal_bytes", "journal bytes per fsync")
         if commits is not None and bytes_each is not None and bytes_each.value > 4096:
-            text = f"Each fsync wrote {format_size(bytes_each.value)} to the journal on average, in full commits."
-            yield self.explanation(evidence, text, bytes_each, commits, weight=bytes_each.value / 4096)
+            text = f"Each fsync wrote about {format_size(bytes_each.value)} to the journal, in full commits."
+            error = evidence.per_sync("journal_bytes_error", "uncertainty per fsync")
+            yield self.explanation(evidence, text, bytes_each, error, commits, weight=bytes_each.value / 4096)
 
 
 INTERVALS_S = {"ext3": 5, "ext4": 5, "btrfs": 30}

@@ -18,12 +18,13 @@ class DataCompression(Mechanism):
     name = "compression"
     summary = "data is compressed"
     cause = "compression"
+    attribute = "c"
 
     def applies(self, evidence: Evidence) -> bool:
         return evidence.compresses
 
     def switch(self, evidence: Evidence) -> Switch | None:
-        return _OFF if evidence.filesystem == "btrfs" else None
+        return self.without(_OFF, evidence) if evidence.filesystem == "btrfs" else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         amplified = evidence.figure("write_amplification", "device bytes per byte written")

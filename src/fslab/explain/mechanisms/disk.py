@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fslab.cell import Geometry
 from fslab.explain.evidence import Certainty, Evidence, Explanation
 from fslab.explain.mechanisms import NOTICEABLE, Mechanism, Switch, writes
-from fslab.units import format_size, parse_size
+from fslab.units import format_size
 
 _NOTICEABLE = 1 << 20
 
@@ -33,7 +33,8 @@ class Discard(Mechanism):
 class FlashCollection(Mechanism):
     """Garbage collection of an SSD: valid pages of a block are copied before it is erased (Desnoyers, SYSTOR 2012).
 
-    Only the model of a virtual SSD reports the bytes written to its flash.
+    Only the model of a virtual SSD reports the bytes written to its flash. Without a block that was erased they are
+    those of its SLC cache, which are written again when it is emptied.
     """
 
     summary = "the SSD writes more to its flash than the host writes to it"
@@ -42,7 +43,8 @@ class FlashCollection(Mechanism):
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         ratio = evidence.figure("device_write_amplification", "flash bytes per byte written by the host")
         flash = evidence.figure("flash_written_bytes", "written to the flash")
-        if ratio is None or flash is None or ratio.value < NOTICEABLE:
+        erases = evidence.figure("flash_erases_per_block", "times that a block was erased")
+        if ratio is None or flash is None or ratio.value < NOTICEABLE or not (erases and erases.value):
             return
         yield self.explanation(
             evidence,
@@ -50,6 +52,7 @@ class FlashCollection(Mechanism):
             "host wrote.",
             ratio,
             flash,
+            erases,
             evidence.figure("ssd_years_at_this_rate", "years to the rated endurance at this rate"),
             weight=ratio.value - 1,
             refuted_by="equally slow on an SSD with more over-provisioning, or on an empty one (steady: false)",
@@ -59,7 +62,8 @@ class FlashCollection(Mechanism):
 class SmallVolume(Mechanism):
     """Metadata reservations on a small btrfs: it writes back early because space could run out, not because it has to.
 
-    btrfs reserves metadata space for the worst case. On a small volume, this is more than there is.
+    btrfs reserves metadata space for the worst case. On a large volume, it may reserve more than the metadata space,
+    because there is free space to add to it (``btrfs_can_overcommit``). On a small volume, this is soon used up.
     """
 
     summary = "metadata reservations exceed the metadata space"
@@ -73,30 +77,25 @@ class SmallVolume(Mechanism):
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         reserved = evidence.figure("btrfs_metadata_reserved", "reserved for metadata at the end")
         total = evidence.figure("btrfs_metadata_total", "space for metadata")
-        size = evidence.cell.stack.medium.options.get("size")
-        small = size is not None and parse_size(str(size)) < 16 << 30
-        if reserved is not None and total is not None and small and reserved.value > total.value:
-            yield self.explanation(
-                evidence,
-                f"The volume ({size}) is too small for a fair comparison: metadata reservations "
-                f"({format_size(reserved.value)}) exceed the metadata space ({format_size(total.value)}), so that "
-                "btrfs writes back early.",
-                reserved,
-                total,
-                evidence.figure("btrfs_commits", "commits"),
-                weight=4.0,
-                refuted_by="equally slow on a volume of 20g or more",
-            )
-        elif small and evidence.warns("volume_small"):
-            yield self.explanation(
-                evidence,
-                f"The volume ({size}) is small for btrfs, which reserves metadata space for the worst "
-                "case: compare on 20g.",
-                total,
-                weight=0.3,
-                refuted_by="equally slow on a volume of 20g or more",
-                certainty=Certainty.COINCIDES,
-            )
+        if not evidence.warns("volume_small"):
+            return
+        over = reserved is not None and total is not None and reserved.value > total.value
+        more = (
+            f". Its metadata reservations ({format_size(reserved.value)}) exceed its metadata space "
+            f"({format_size(total.value)}): it may write back early"
+            if over and reserved and total
+            else ""
+        )
+        yield self.explanation(
+            evidence,
+            f"The volume is small for btrfs, which reserves metadata space for the worst case{more}.",
+            reserved if over else None,
+            total,
+            evidence.figure("btrfs_commits", "commits"),
+            weight=4.0 if over else 0.3,
+            refuted_by="equally slow on a volume of 20g or more",
+            certainty=Certainty.COINCIDES,
+        )
 
 
 class StripeMisalignment(Mechanism):
@@ -110,8 +109,11 @@ class StripeMisalignment(Mechanism):
     off = Switch(geometry=Geometry.ALIGNED)
 
     def applies(self, evidence: Evidence) -> bool:
-        stack = evidence.cell.stack
-        return stack.layout != "single" and stack.geometry is not Geometry.ALIGNED and writes(evidence)
+        return (
+            evidence.cell.stack.geometry is not Geometry.ALIGNED
+            and writes(evidence)
+            and evidence.takes_stripe
+        )
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         read = evidence.figure("device_read_bytes", "bytes read from the disks by a workload that writes")

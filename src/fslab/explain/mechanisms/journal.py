@@ -27,12 +27,12 @@ class JournalWrites(Mechanism):
     def present(self, evidence: Evidence) -> bool:
         """Return whether it has a journal, also one that data goes through."""
         return super().present(evidence) or (
-            "data=journal" in evidence.mount_options and evidence.filesystem in self.filesystems
+            "data=journal" in evidence.file_options and evidence.filesystem in self.filesystems
         )
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """Yield a statement about the metadata in the journal: ``data_journalling`` states what data costs there."""
-        if "data=journal" in evidence.mount_options:
+        if "data=journal" in evidence.file_options:
             return
         journal = evidence.figure("journal_bytes", "bytes written to the journal")
         written = evidence.written_bytes
@@ -53,7 +53,7 @@ class JournalWrites(Mechanism):
 class DataJournalling(Mechanism):
     """File data is written to the journal first and to its place later: Documentation/filesystems/ext4/journal.rst.
 
-    Every byte is written twice, and O_DIRECT is not honoured.
+    Data is written twice, unless it is overwritten before it is written to its place. O_DIRECT is not honoured.
     """
 
     summary = "data goes through the journal"
@@ -61,6 +61,7 @@ class DataJournalling(Mechanism):
     filesystems = frozenset({"ext3", "ext4"})
     wants = ("data=journal",)
     off = Switch(mount=("data=ordered",))
+    attribute = "j"
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         journal = evidence.figure("journal_bytes", "bytes written to the journal")
@@ -69,9 +70,8 @@ class DataJournalling(Mechanism):
         if journal is not None and written and amplified is not None and journal.value > written / 2:
             yield self.explanation(
                 evidence,
-                f"All data was written twice: to the journal ("
-                f"{format_size(journal.value)} for {format_size(written)}) and "
-                f"to its place: {amplified.value:.3g} bytes on the device for each byte written.",
+                f"Data went through the journal ({format_size(journal.value)} for {format_size(written)} of data), "
+                f"then to its place: {amplified.value:.3g} bytes on the device for each byte written.",
                 amplified,
                 journal,
                 evidence.figure("journal_bytes_error", "uncertainty"),
@@ -93,10 +93,10 @@ class OrderedMode(Mechanism):
     off = Switch(mount=("data=writeback",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        mean = evidence.figure("journal_commit_mean", "mean commit")
+        mean = evidence.figure("journal_commit_mean", "moving average of the commit time")
         commits = evidence.figure("journal_commits")
         if mean is not None and commits is not None and commits.value > 1 and mean.value > 1e6:
-            text = f"A commit of the journal took {mean.value / 1e6:.1f} ms on average, including the wait for data."
+            text = f"The last commits of the journal took {mean.value / 1e6:.1f} ms, including the wait for data."
             yield self.explanation(evidence, text, mean, commits, weight=0.2, certainty=Certainty.COINCIDES)
 
 

@@ -41,7 +41,7 @@ class MetadataTraffic(Mechanism):
             )
 
 
-_COPYING = frozenset({"btrfs-raid1", "md-raid1", "md-raid10", "md-raid5"})  # counters include copies of data
+_ONE_COPY = 1.5  # at most
 
 
 class MetadataDuplication(Mechanism):
@@ -56,21 +56,24 @@ class MetadataDuplication(Mechanism):
     unless = ("-m single",)
     off = Switch(mkfs="-m single")
 
+    def applies(self, evidence: Evidence) -> bool:
+        copies = evidence.value("btrfs_metadata_copies")  # words of mkfs have several spellings
+        return super().applies(evidence) and (copies is None or copies > _ONE_COPY)
+
     def switch(self, evidence: Evidence) -> Switch | None:
         """Return the mkfs option; None where the layout sets the profiles."""
         return None if evidence.cell.stack.layout.startswith("btrfs-") else self.off
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        layout = evidence.cell.stack.layout
-        if layout in _COPYING:
+        if evidence.multiplied:
             return
         copies = evidence.figure("btrfs_metadata_copies", "copies of metadata")
         amplified = evidence.figure("write_amplification", "device bytes per byte written")
         if copies is None or amplified is None:
             return
-        if copies.value > 1.5 and amplified.value > NOTICEABLE:
+        if copies.value > _ONE_COPY and amplified.value > NOTICEABLE:
             often = "twice" if round(copies.value) == 2 else f"{copies.value:.0f} times"
-            profile = "RAID1" if layout == "btrfs-raid0" else "DUP"
+            profile = "RAID1" if evidence.cell.stack.layout == "btrfs-raid0" else "DUP"
             yield self.explanation(
                 evidence,
                 f"Metadata is stored {often} ({profile}); the device received "

@@ -92,6 +92,10 @@ class Layout(ABC, Generic[O]):
         """Return whether the command to write zeros reaches its disks. If not, mkfs writes zeros as data."""
         return not self.encrypts
 
+    def multiplies(self, options: O) -> bool:  # noqa: ARG002
+        """Return whether its disks receive more than is written to it: copies, parity, or parts of chunks. Pure."""
+        return False
+
     def striping(self, options: O) -> Stripe | None:  # noqa: ARG002
         """Return the stripe, if it does nothing but stripe whole disks: a medium may do that itself. Pure."""
         return None

@@ -48,6 +48,9 @@ class LvmSnapshot(_lvm.LvmVolume[LvmSnapshotOptions]):
     def usable_bytes(self, options: LvmSnapshotOptions, disk_bytes: int) -> int:  # noqa: ARG002
         return _lvm.share_bytes(disk_bytes, SHARE)
 
+    def multiplies(self, options: LvmSnapshotOptions) -> bool:
+        return options.snapshot or options.thin  # of a thin pool, the rest of a new chunk is zeros
+
     def passes_zeros(self, options: LvmSnapshotOptions) -> bool:
         return not options.thin  # as for a thin volume; a snapshot is taken only after mkfs
 

@@ -28,6 +28,9 @@ class LvmThin(_lvm.LvmVolume[LvmThinOptions]):
     def usable_bytes(self, options: LvmThinOptions, disk_bytes: int) -> int:  # noqa: ARG002
         return _lvm.share_bytes(disk_bytes, SHARE)
 
+    def multiplies(self, options: LvmThinOptions) -> bool:
+        return options.zero
+
     def passes_zeros(self, options: LvmThinOptions) -> bool:  # noqa: ARG002
         return False  # dm-thin.c sets no num_write_zeroes_bios
 
