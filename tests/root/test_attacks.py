@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import fuse
+from tests import fuse, made
 from tests.limits import LIMIT_S
 
 from fslab import feasibility
@@ -30,7 +30,7 @@ from fslab.machine import tuning
 from fslab.storage import Workspace, overwrite_check, stack
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import _loop
-from fslab.system import files, loop_devices, mounts
+from fslab.system import files, loop_devices, mounts, tools
 
 MIB = 1 << 20
 NOBODY = 65534
@@ -233,6 +233,30 @@ class TestHostileDirectories:
             assert up.device is not None
             assert up.device.facts["backing_filesystem"]
         # The fixture leaves_nothing checks that no loop device is left.
+
+    @pytest.mark.parametrize(
+        ("tool", "parameters"),
+        [
+            ("fio", {"file": "a", "file_text": "[a]\nrw=write\nsize=64k\n"}),
+            ("samba", {"transactions": 20}),
+        ],
+        ids=["fio", "samba"],
+    )
+    def test_a_directory_whose_name_is_a_line_of_a_program_s_configuration(
+        self, tool: str, parameters: dict[str, Any], workspace: Workspace, tmp_path: Path
+    ) -> None:
+        """A study brings the name: what it makes a program run would be run without a question."""
+        if tool == "samba" and not all(tools.find(each) for each in ("smbd", "smbclient")):
+            pytest.skip("needs samba and smbclient")
+        beside, flag = tmp_path / "d", tmp_path / "flag"
+        chosen = tmp_path / f"d\nexec_prerun=touch {flag} #\n preexec = touch {flag}"
+        for directory in (beside, chosen):
+            directory.mkdir(parents=True)
+        medium = MediumSpec(name="m", type="directory", options={"path": str(chosen)})
+        record = made.run(workspace, made.cell(made.spec(None, medium), tool, parameters, cache="warm"))
+        assert record.metrics, record.error
+        assert not flag.exists()
+        assert not [*beside.iterdir()]
 
     @pytest.mark.parametrize("name", [b"latin1-\xe9", b"form\x0cfeed", "line\u2028separator".encode()])
     def test_another_user_s_mount_and_loop_of_a_strange_name(

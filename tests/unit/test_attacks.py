@@ -87,6 +87,16 @@ def test_fio_is_not_given_what_only_says_where_files_and_logs_are(key: str, valu
     assert value not in str((given.prepare, given.run, given.cleanup, given.inputs))
 
 
+def test_a_job_file_has_no_name_that_the_study_chose() -> None:
+    """In it, a line break or a # in the name of a directory would end the line: what follows could be an option."""
+    fio = WORKLOADS.get("fio").of({"file": "a"})
+    parameters = fio.parse_parameters({"file": "a", "file_text": "[a]\nsize=1m\n"})
+    job = Job(directory=Path("/d\nexec_prerun=id #/work"), scratch=Path("/s"), seed=1)
+    commands = fio.commands(parameters, job)
+    texts = [*commands.inputs.values(), *(check.text for check in fio.checks(parameters, job))]
+    assert not [text for text in texts if "exec_prerun" in text]
+
+
 def test_fio_is_given_a_directory_whose_name_has_colons() -> None:
     fio = WORKLOADS.get("fio")
     parameters = fio.parse_parameters({"rw": "write", "size": "1m"})

@@ -391,7 +391,7 @@ def test_exitall_in_groups_of_the_file_s_own_is_refused_with_what_to_write() -> 
 def test_fio_gets_what_was_understood_and_the_directory() -> None:
     commands = FIO.commands(parsed(TWO), JOB)
     text = commands.inputs["jobs.fio"]
-    assert text.splitlines()[:2] == ["[global]", "directory=/mnt/a\\:b"]
+    assert text.splitlines()[:2] == ["[global]", "directory=."]
     assert "[Reader 1]\nnew_group\nbs=4k\n" in text
     assert "time_based\n" in text
     assert "#" not in text

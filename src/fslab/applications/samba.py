@@ -250,7 +250,8 @@ def connected(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient
         owned = {"uid": str(account.pw_uid), "gid": str(account.pw_gid), "mode": "0700"}
         state = undo.enter_context(closed_after(syscalls.detached_mount("tmpfs", owned, _ATTRIBUTES)))
         place = f"{servers.DESCRIPTORS}/{state}"
-        Path(place, "smb.conf").write_text(_conf(place, directory, account.pw_name, options))
+        exported, shared = undo.enter_context(servers.reached(directory))
+        Path(place, "smb.conf").write_text(_conf(place, exported, account.pw_name, options))
         contents = undo.enter_context(memory_file("fslab-contents"))
         with socket.create_server(("127.0.0.1", _PORT)) as listening:
             asked = ("--no-pass", "--debuglevel=0", f"//127.0.0.1/{_SHARE}")
@@ -268,7 +269,7 @@ def connected(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient
             server = undo.enter_context(
                 servers.started(
                     users.as_account(account, serving) if os.geteuid() == 0 else serving,
-                    inherit=(state,), ended_by=signal.SIGTERM, stdin=connection.fileno(),
+                    inherit=(state, *shared), ended_by=signal.SIGTERM, stdin=connection.fileno(),
                 )
             )  # fmt: skip
         client = SmbClient(dialogue, server, contents)
@@ -276,10 +277,11 @@ def connected(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient
         yield client
 
 
-def _conf(place: str, directory: Path, account: str, options: Mapping[str, str]) -> str:
-    """Return the file smb.conf. A client without a password is the guest, which is who runs smbd."""
+def _conf(place: str, exported: str, account: str, options: Mapping[str, str]) -> str:
+    """Return the file smb.conf. ``exported``: a path without the names of directories, which could be lines of the file,
+    or contain what smbd replaces (``%U``). A client without a password is the guest, which is who runs smbd."""
     own = {**_ALONE, **dict.fromkeys(_PLACES, place), "guest account": account, "log file": f"{place}/log"}
-    share = {"path": str(directory), "guest ok": "yes", "read only": "no", "follow symlinks": "no", **options}
+    share = {"path": exported, "guest ok": "yes", "read only": "no", "follow symlinks": "no", **options}
     return "".join(
         f"[{name}]\n" + "".join(f"  {key} = {value}\n" for key, value in section.items())
         for name, section in (("global", own), (_SHARE, share))
