@@ -129,7 +129,10 @@ def test_whether_what_was_written_was_flushed() -> None:
 
     assert buffered() is True
     assert buffered(end_fsync=False) is False
-    assert buffered(end_fsync=False, fsync=8) is True
+    assert buffered(end_fsync=False, fsync=51) is True, "of 512 requests, 51 may be left"
+    assert buffered(end_fsync=False, fsync=52) is False
+    assert buffered(end_fsync=False, fdatasync=26, numjobs=2) is False, "26 of each process"
+    assert buffered(fsync=1000) is True, "what is written after the last fsync is flushed at the end"
     assert buffered(end_fsync=False, sync=True) is True
     assert buffered(end_fsync=False, sync="dsync") is True
     assert buffered(end_fsync=False, sync="none") is False

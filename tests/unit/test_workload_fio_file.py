@@ -214,9 +214,6 @@ def test_a_delay_is_in_the_plan_once() -> None:
     ("lines", "fact", "value"),
     [
         ("direct", "direct", True),  # an option without a value is on
-        *((line, "flushed", flushed) for line, flushed in (
-            ("", False), ("end_fsync", True), ("end_fsync=1", True), ("fdatasync=4", True), ("sync=dsync", True),
-            ("sync=none", False))),
         ("fsync=\u00b2", "syncs", False),  # left to fio
         ("bs=8k", "request_bytes", (8192,)), ("bs=,8k", "request_bytes", (4096, 8192)),
         ("bs=8k,", "request_bytes", (8192, 4096)), ("bs=8k,,16k", "request_bytes", (8192, 4096)),
@@ -230,6 +227,16 @@ def test_a_delay_is_in_the_plan_once() -> None:
 def test_what_an_option_makes_of_a_job(lines: str, fact: str, value: object) -> None:
     (job,) = parsed(f"[a]\nrw=write\nsize=1m\n{lines}\n").jobs
     assert getattr(job, fact) == value
+
+
+@pytest.mark.parametrize(
+    ("line", "flushed"),
+    [("", False), ("end_fsync", True), ("end_fsync=1", True), ("fdatasync=4", True), ("fsync=50", False),
+     ("fdatasync=4\nnumjobs=3", False), ("sync=dsync", True), ("sync=none", False)],
+)  # fmt: skip
+def test_at_most_a_tenth_of_the_writes_may_be_left_in_memory(line: str, flushed: bool) -> None:
+    (job,) = parsed(f"[a]\nrw=write\nsize=1m\n{line}\n").jobs
+    assert job.flushed(100) == flushed
 
 
 @pytest.mark.parametrize(

@@ -52,8 +52,8 @@ def test_what_a_mode_implies(
         ({}, "engine", "psync"),
         ({"direct": True, "ioengine": "io_uring"}, "engine", "io_uring"),
         *(({"rw": "write", **raw}, "final_fsync", ends) for raw, ends in (
-            ({}, True), ({"direct": True}, False), ({"fsync": 1}, False), ({"fdatasync": 8}, False),
-            ({"fsync": 1, "end_fsync": True}, True), ({"end_fsync": False}, False), ({"rw": "randread"}, False))),
+            ({}, True), ({"direct": True}, False), ({"fsync": 1}, True), ({"fdatasync": 8}, True),
+            ({"fsync": 1, "direct": True}, False), ({"end_fsync": False}, False), ({"rw": "randread"}, False))),
         ({"runtime": "2s"}, "timed", True),
         ({"runtime": "2s", "time_based": False}, "timed", False),
         ({}, "timed", False),

@@ -243,7 +243,11 @@ def reading_of(jobs: Sequence[OneJob], reports: Reports) -> Reading:
     limits_s = [job.runtime_s for job in jobs if job.timed and job.runtime_s and not job.ends_early]
     asked = spans(jobs, limits_s) if len(limits_s) == len(jobs) else None
     whole = not any(job.unreported for job in jobs)
-    writing = [job for job in jobs if "write" in job.directions]
+    writing = [
+        (job, int(report["write"]["total_ios"]))
+        for job, report in zip(jobs, reports, strict=True)
+        if "write" in job.directions
+    ]
     return Reading(
         metrics=metrics,
         latencies=percentiles,
@@ -256,9 +260,9 @@ def reading_of(jobs: Sequence[OneJob], reports: Reports) -> Reading:
         },
         direct=all(job.direct for job in jobs),
         working_set_bytes=all_files(jobs).bytes,
-        flushed=all(job.flushed for job in writing) if writing else None,
+        flushed=all(job.flushed(writes) for job, writes in writing) if writing else None,
         zeros=any(job.zeros for job in jobs),
-        repeats=any(repeats_data(job.options) for job in writing),
+        repeats=any(repeats_data(job.options) for job, _ in writing),
         passes=_passes(jobs, reports) if whole else None,
         depth=_depth(jobs, reports),
         # Buffered requests block in io_submit(2).

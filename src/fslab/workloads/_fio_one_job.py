@@ -21,6 +21,8 @@ from fslab.workloads._fio_amounts import (
 )
 from fslab.workloads._fio_options import NAME, directions, read_share, writes_through, writes_zeros
 
+_LEFT = 0.1  # of the requests that write
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OneJob:
@@ -72,11 +74,14 @@ class OneJob:
         """Whether fsync or fdatasync follows writes during the run."""
         return bool(self.number("fsync", 0) or self.number("fdatasync", 0))
 
-    @property
-    def flushed(self) -> bool:
-        """Whether written data reaches the device within the run time. mmap ignores ``sync``."""
+    def flushed(self, writes: int) -> bool:
+        """Return whether nearly all of what it wrote, with so many requests, reached the device within the run time:
+        each process may leave as many requests as ``fsync`` allows. mmap ignores ``sync``."""
         through = writes_through(self.options.get("sync"), self.options.get("ioengine"))
-        return self.syncs or bool(self.number("end_fsync", 0)) or through
+        if self.number("end_fsync", 0) or through:
+            return True
+        every = self.number("fsync", 0) or self.number("fdatasync", 0)
+        return 0 < every * self.number("numjobs", 1) <= _LEFT * writes
 
     @property
     def direct(self) -> bool:

@@ -109,8 +109,7 @@ class FioParameters(JobParameters):
     fdatasync: int = Field(default=0, ge=0, description="fdatasync(2) after this many writes; 0: never")
     end_fsync: bool | None = Field(
         default=None,
-        description="fsync(2) at the end, in the measured time; default: true for buffered writes without fsync and "
-        "fdatasync",
+        description="fsync(2) at the end, in the measured time; default: true for buffered writes",
     )
 
     @cached_property
@@ -168,10 +167,9 @@ class FioParameters(JobParameters):
 
     @property
     def final_fsync(self) -> bool:
-        """Whether the run ends with an fsync of each file. fio includes it in its run time."""
-        if self.end_fsync is not None:
-            return self.end_fsync
-        return self.writes and not self.direct and not (self.fsync or self.fdatasync)
+        """Whether the run ends with an fsync of each file. fio includes it in its run time, but not in its figures of
+        ``fsync``, which it does not call after the last write."""
+        return self.writes and not self.direct if self.end_fsync is None else self.end_fsync
 
     @property
     def total_bytes(self) -> int:
