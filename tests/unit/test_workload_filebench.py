@@ -49,6 +49,15 @@ def test_the_figures_of_a_run() -> None:
     assert found.threads == golden["threads"]
 
 
+def test_all_rates_include_the_final_sync() -> None:
+    golden = document()
+    (run,), (operation,) = golden["answer"]["runs"], golden["operations"]
+    operation.update(sync_seconds=run["seconds"], seconds=2 * run["seconds"])
+    found = reading(json.dumps(golden), syncfs=True)
+    for name in ("read", "write"):
+        assert found.metrics[f"{name}_rate"] == pytest.approx(run["summary"][f"{name}s_per_second"] / 2)
+
+
 def test_a_write_without_an_fsync_may_not_have_reached_the_device() -> None:
     golden = document()
     assert reading(json.dumps(golden)).flushed is True  # varmail calls fsync after every append

@@ -254,8 +254,8 @@ class Filebench(Workload[FilebenchParameters]):
                 "bandwidth": operation["bandwidth_bytes_per_second"],
                 "latency_mean": latency.get("mean"),
                 "latency_p99": latency.get("p99"),
-                "read_rate": summary["reads_per_second"],
-                "write_rate": summary["writes_per_second"],
+                "read_rate": _with_sync(summary["reads_per_second"], run, operation),
+                "write_rate": _with_sync(summary["writes_per_second"], run, operation),
                 "cpu": documents.cpu_s(operation) * 1e9 / summary["count"] if summary["count"] else None,
             },
             read_bytes=summary["bytes_read"],
@@ -308,6 +308,11 @@ def _workload(parameters: FilebenchParameters, job: Job) -> tuple[str, ...]:
     if parameters.file_text is not None:
         return ("fslab-engine", "wml", str(job.scratch / FILE))
     return ("fslab-engine", "wml", parameters.personality or "")
+
+
+def _with_sync(rate: float | None, run: Mapping[str, Any], operation: documents.Entry) -> float | None:
+    """Return a rate of a run, whose time has no final sync, by the time of the operation, which includes it."""
+    return None if rate is None else rate * run["seconds"] / operation["seconds"]
 
 
 def _flushed(parameters: FilebenchParameters, run: Mapping[str, Any]) -> bool | None:
