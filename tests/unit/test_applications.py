@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import lzma
 import os
 import shutil
 import sqlite3
@@ -606,7 +607,16 @@ def test_mistakes_in_a_study(name: str, parameters: dict[str, Any], told: str) -
         tool(name, **parameters)
 
 
-@pytest.mark.parametrize(("size", "different"), [(1 << 10, 61), (8 << 20, 7), (32 << 20, 2)])
+@pytest.mark.parametrize("size", [512, 1 << 10, 4096, 5000, 16 << 10, 60_000])
+def test_contents_do_not_repeat_in_what_a_file_system_compresses_at_once(size: int, tmp_path: Path) -> None:
+    drive = DriveRequest(
+        directory=tmp_path, scratch=tmp_path, load=SimpleNamespace(size_bytes=size), run_s=None, seed=1
+    )
+    written = b"".join(drive.contents(number) for number in range((512 << 10) // size))
+    assert len(lzma.compress(written)) > len(written)
+
+
+@pytest.mark.parametrize(("size", "different"), [(64 << 10, 61), (8 << 20, 7), (32 << 20, 2)])
 def test_contents_take_bounded_memory(size: int, different: int, tmp_path: Path) -> None:
     drive = DriveRequest(
         directory=tmp_path, scratch=tmp_path, load=SimpleNamespace(size_bytes=size), run_s=None, seed=1

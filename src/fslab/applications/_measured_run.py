@@ -15,9 +15,10 @@ from random import Random
 from typing import Any
 
 # Contents are taken from so many in turn, as far as memory allows. Primes: their period does not meet one of the
-# application or of a disk.
-_POOLS = (61, 31, 13, 7, 3)
-_POOL_BYTES = 64 << 20
+# application or of a disk. Small ones are so many that nothing repeats within what a file system compresses at once
+# (btrfs: 128 KiB).
+_POOLS, _LARGE_POOLS = (61, 31, 13, 7, 3), (4093, 1021, 251)
+_POOL_BYTES, _LARGE_POOL_BYTES = 64 << 20, 4 << 20
 _MOST_LOGGED = 1_000_000
 PERCENTILES = (50, 95, 99)
 SAMPLE = 20_000  # latencies that are made from a histogram
@@ -43,7 +44,8 @@ class DriveRequest:
     @cached_property
     def _pool(self) -> list[bytes]:
         random, size = self.random(), self.load.size_bytes
-        count = next((each for each in _POOLS if each * size <= _POOL_BYTES), 2)
+        large = (each for each in _LARGE_POOLS if each * size <= _LARGE_POOL_BYTES)
+        count = next(large, 0) or next((each for each in _POOLS if each * size <= _POOL_BYTES), 2)
         return [random.randbytes(size) for _ in range(count)]
 
     def contents(self, number: int) -> bytes:

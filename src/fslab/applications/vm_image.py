@@ -306,7 +306,7 @@ def block_of(number: int, contents: bytes) -> bytes:
     return (b"%15d " % number).join(_between_headers(contents))
 
 
-@lru_cache(64)  # contents come from a pool, and cutting them takes longer than all else between two writes
+@lru_cache(4096)  # contents come from a pool, and cutting them takes longer than all else between two writes
 def _between_headers(contents: bytes) -> tuple[bytes, ...]:
     sectors = contents.ljust(-(-len(contents) // SECTOR_BYTES) * SECTOR_BYTES, b"\0")
     starts = range(0, len(sectors), SECTOR_BYTES)
