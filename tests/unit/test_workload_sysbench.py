@@ -47,6 +47,12 @@ def test_reads_and_writes_are_kept_apart() -> None:
     assert (found.asked_s, found.passes, found.flushed) == (1.0, None, True)
 
 
+def test_sysbench_does_not_time_asynchronous_requests() -> None:
+    found = reading("rndrw-threads2", **{**SMALL, "file-test-mode": "rndrw", "file-io-mode": "async"})
+    assert {"read_iops", "write_iops", "fsync_rate"} <= found.metrics.keys()
+    assert not [name for name in found.metrics if "latency" in name]
+
+
 def test_a_sequential_write_that_starts_over() -> None:
     found = reading("seqwr", **{**SMALL, "file-test-mode": "seqwr"})
     assert found.metrics["write_bandwidth"] == pytest.approx(640.2345 * 1048576, rel=1e-5)
