@@ -1,4 +1,4 @@
-"""The heat map: each stack relative to the best of each row, and the recommended stacks. Pure."""
+"""The heat map: each stack relative to the best of each row, and the best stacks. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -45,7 +45,7 @@ def _row(row: Row, standing: Standing | None, report: Report, anchor: str) -> He
         metric=metric_text(row.metric),
         lower=row.better is Direction.LOWER,
         tiles=tiles,
-        take=_recommended(chosen, standing),
+        take=_best_stacks(chosen, standing),
         sure=margin(standing) if standing else "",
     )
 
@@ -66,7 +66,7 @@ def _tile(row: Row, summary: Summary, best: float | None, label: str) -> HeatTil
     return HeatTile(stack=label, share=how_good, value=value, words=words, decided=decided)
 
 
-def _recommended(chosen: Sequence[str], standing: Standing | None) -> str:
+def _best_stacks(chosen: Sequence[str], standing: Standing | None) -> str:
     """Return the stacks that may be the best, in short if there are many.
 
     If no stack is shown to be worse, returns why not.
