@@ -101,6 +101,7 @@ def test_what_both_stacks_have_is_not_why_one_is_slower() -> None:
     assert words[1] == "a is slower because of journalling of data."
     assert words[2].startswith("  Switching cache flushes off (no barriers) makes a faster by a factor of 5")
     assert words[2].endswith(". b has it, too")
+    assert words[-1] == "  A factor of 1.06 (1.06–1.06) remains unexplained.", "1.7 = 1.6 × 1.0625"
     both = ablation.common(("barriers", "copy-on-write"), seen(cell("xfs"), {}))
     assert both == ("barriers",), "XFS flushes, too, although nothing switches that off"
 

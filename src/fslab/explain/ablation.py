@@ -6,7 +6,7 @@ cancels. The intervals of the mechanisms are simultaneous (Bonferroni): with sev
 seem to do something in 30 % of the ablations.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import comb, exp, log
 from typing import Any
@@ -43,7 +43,8 @@ class Share(Frozen):
 class Attribution(Frozen):
     """The division of a ratio. ``ratio`` is fast ÷ slow, so that factors above 1 close the gap.
 
-    The product of ``shares`` and ``rest`` is exactly ``ratio``. ``alone``: the effect of each mechanism if only that
+    The product of ``rest`` and the ``shares`` of mechanisms that only the slower stack has is exactly ``ratio``: what
+    the others cost, the faster stack pays, too. ``alone``: the effect of each mechanism if only that
     one is switched off. ``complete``: all combinations were measured. Otherwise a share is the effect of the mechanism
     alone, and ``rest`` contains all interactions. ``costs``: the effects of switches that make another workload or
     volume, which are not shares.
@@ -58,13 +59,17 @@ class Attribution(Frozen):
 
 
 def attribute(
-    slow: Mapping[Off, Mapping[int, float]], fast: Mapping[int, float], *, coverage: float = 0.95
+    slow: Mapping[Off, Mapping[int, float]],
+    fast: Mapping[int, float],
+    *,
+    coverage: float = 0.95,
+    common: Collection[str] = (),
 ) -> Attribution | None:
     """Return the attribution; None without a common block, or if a value is not positive.
 
     ``slow``: values by block for each set of mechanisms that was off (the empty set: the original). ``fast``: values of
     the other stack by block. Larger values are better. ``coverage``: of the interval of the ratio, and of those of all
-    shares together.
+    shares together. ``common``: mechanisms that the other stack has too.
     """
     names = sorted({name for off in slow for name in off})
     complete = all(frozenset(chosen) in slow for chosen in _subsets(names))
@@ -80,7 +85,8 @@ def attribute(
         for name in names
     }
     gaps = [end - values[frozenset()] for end, values in zip(ends, logs, strict=True)]
-    rest = [gap - sum(shares[name][index] for name in names) for index, gap in enumerate(gaps)]
+    dividing = [name for name in names if name not in common]
+    rest = [gap - sum(shares[name][index] for name in dividing) for index, gap in enumerate(gaps)]
     each = 1 - (1 - coverage) / max(len(names), 1)
     return Attribution(
         ratio=_share(gaps, coverage),
@@ -208,7 +214,7 @@ def attributed(
     altering = {name for off in kept for name in off if REGISTRY.get(name).alters}
     each = 1 - (1 - coverage) / max(len(altering), 1)
     divided = {off: values for off, values in kept.items() if not off & altering}
-    found = attribute(divided, fast, coverage=coverage)
+    found = attribute(divided, fast, coverage=coverage, common=ablation.common)
     costs = {}
     for name in sorted(altering):
         off = frozenset({name})
