@@ -129,7 +129,7 @@ def test_figures_of_a_document() -> None:
         "transaction_rate": 25.0, "transaction_p50": 300.0, "transaction_p95": 900.0, "transaction_p99": None,
     }  # fmt: skip
     assert (read.measured_s, read.asked_s, read.wrong) == (2.0, 2.0, {})
-    assert read.windows["transaction_rate"] == (10.0, 12.0)
+    assert read.windows["transaction_rate"] == read.part_windows["run"] == (10.0, 12.0)
     document["problem"] = "a row is missing"
     read = tool("sqlite").read(ToolOutput(stdout=json.dumps(document), stderr="", duration_s=4.0))
     assert read.wrong == {"check": ("a row is missing", "no problem")}

@@ -10,7 +10,7 @@ from pydantic import create_model
 from fslab import scaling, untrusted_text
 from fslab.applications import AnyLoad, Application, Load, StepLoad
 from fslab.filesystem_abilities import Needs
-from fslab.trial_record import Metric
+from fslab.trial_record import WHOLE, Metric
 from fslab.units import Direction, Unit
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits, Workload, total
 
@@ -108,6 +108,8 @@ class TransactionTool(ApplicationTool):
             measured_s=measured_s,
             asked_s=parameters.run_s,
             windows=dict.fromkeys(figures, (began, ended)),
+            # Before it, a server starts, and after it the data is checked.
+            part_windows={WHOLE: (began, ended)},
             percentiles={name: float(percent) for percent, name in _NAMES.items()},
             wrong=_wrong(document),
             transactions=document["transactions"],

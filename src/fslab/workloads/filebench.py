@@ -14,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from fslab import scaling
 from fslab.errors import nearest
 from fslab.system.tools import Tool
-from fslab.trial_record import Metric
+from fslab.trial_record import WHOLE, Metric
 from fslab.units import Direction, Size, SomeTime, Unit, parse_duration, parse_size
 from fslab.workloads import (
     MOST_AT_ONCE,
@@ -248,7 +248,7 @@ class Filebench(Workload[FilebenchParameters]):
         window = documents.window(operation)
         return Reading(
             windows=dict.fromkeys(_OF_A_CLOCK, window),
-            part_windows={"run": window},
+            part_windows={WHOLE: window},
             metrics={
                 "ops_rate": operation["rate_per_second"],
                 "bandwidth": operation["bandwidth_bytes_per_second"],
