@@ -44,6 +44,16 @@ def test_what_all_stacks_have_alike_comes_last(monkeypatch: pytest.MonkeyPatch) 
     assert alone[0].contrast == 10.0, "of one stack, nothing is known to compare"
 
 
+def test_a_page_begins_with_what_differs_as_the_terminal_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    stacks = [seen(cell(name), {}) for name in ("ext4", "btrfs")]
+    a, b = (each.stack for each in stacks)
+    found = ("page-cache", a, 10.0), ("page-cache", b, 9.5), ("journal", a, 0.5), ("barriers", b, 2.0)
+    ranked(monkeypatch, stacks, *found)
+    first, others = explanations.on_page(stacks, most=1)
+    assert [(each.mechanism, each.stack) for each in first] == [("barriers", b), ("journal", a)]
+    assert [(each.mechanism, each.stack) for each in others] == [("page-cache", a)], "all have it alike"
+
+
 def test_no_evidence_outweighs_all_other_by_its_unit() -> None:
     of = cell("ext4", parameters={"rw": "write", "size": "64m"})
     found = statements_of(seen(of, written(64, device_written_bytes=0.0)))

@@ -28,6 +28,7 @@ from fslab.trial_record import Metric
 from fslab.units import Direction
 
 NOTABLE = 1.0
+ALIKE = 0.1  # × the weight: a smaller contrast is none
 
 
 def evidence_of(campaign: Campaign, store: Store) -> list[Evidence]:
@@ -127,6 +128,11 @@ class RankedMechanism(Frozen):
     cells: tuple[str, ...]
     strongest: Explanation
 
+    @property
+    def alike(self) -> bool:
+        """Whether all stacks have it alike, so that it explains no difference between them."""
+        return self.contrast < ALIKE * self.weight
+
 
 def ranking(everything: Sequence[Evidence]) -> list[RankedMechanism]:
     """Return the mechanisms found: first the one in whose evidence the stacks differ most, then the strongest."""
@@ -157,6 +163,16 @@ def _contrast(workload: str, found: Sequence[Explanation], everything: Sequence[
         if each.workload == workload:
             weights[each.stack] = max(each.weight, weights.get(each.stack, 0.0))
     return max(weights.values()) - (0.0 if alone else min(weights.values()))
+
+
+def on_page(
+    everything: Sequence[Evidence], most: int
+) -> tuple[tuple[Explanation, ...], tuple[Explanation, ...]]:
+    """Return the strongest statement on each mechanism in which the stacks differ, in the order of the ranking, and at
+    most ``most`` others, those with the most weight first."""
+    first = tuple(each.strongest for each in ranking(everything) if not each.alike)
+    others = [each for each in mechanisms.all_statements(everything) if each not in first]
+    return first, tuple(sorted(others, key=lambda statement: -statement.weight)[:most])
 
 
 def slower_and_faster(pair: list[Evidence], *, first: bool = True) -> tuple[Evidence, Evidence, Metric]:

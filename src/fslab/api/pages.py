@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from fslab.analysis.workload_groups import headline_metrics
+from fslab.api import explanations
 from fslab.api.claims import of_campaign
 from fslab.claims.model import Verdicts
 from fslab.errors import FslabError
 from fslab.explain.evidence import evidence_of
-from fslab.explain.mechanisms import all_statements
 from fslab.report import paper_table
 from fslab.report.build import build
 from fslab.report.page import assemble, compare, render
@@ -22,7 +22,7 @@ from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.system import paths
 
-MOST = 40  # statements on a page: those with the most weight
+MOST = 40  # statements on a page that tell of no difference
 
 
 def shown_verdicts(campaign: Campaign, judged: Callable[[], Verdicts]) -> Verdicts | None:
@@ -55,9 +55,11 @@ def _source(campaign: Campaign, store: Store, verdicts: Verdicts | None) -> Camp
     large = _large(campaign, store)
     if large is None:
         trials = store.trials(campaign.id, raw=True, known=campaign.cells)
-        found = all_statements(evidence_of(campaign.cells, trials, store.traced(campaign.id)))
-        weightiest = tuple(sorted(found, key=lambda statement: -statement.weight)[:MOST])
-        return CampaignSource(campaign=campaign, trials=trials, statements=weightiest, verdicts=verdicts)
+        found = evidence_of(campaign.cells, trials, store.traced(campaign.id))
+        first, others = explanations.on_page(found, MOST)
+        return CampaignSource(
+            campaign=campaign, trials=trials, statements=first, other_statements=others, verdicts=verdicts
+        )
     works = {cell.workload.name: cell.workload for cell in campaign.cells}.values()
     named = {metric.name for work in works for metric in headline_metrics(work)}
     trials = store.trials(campaign.id, only=named or None, known=campaign.cells)

@@ -186,7 +186,6 @@ def _print_ablation(campaign: Campaign, store: Store, *, as_json: bool) -> None:
 
 
 SHOWN = 5
-ALIKE = 0.1  # × the weight: a smaller contrast is none
 
 
 def show(everything: Sequence[Evidence]) -> None:
@@ -225,7 +224,7 @@ def show_ranked(everything: Sequence[Evidence], in_commands: str) -> None:
         print_wrapped(f"{each.mechanism}: {each.summary}", style="bold")
         more = len(each.cells) - 1
         also = f", and in {counted(more, 'other cell')}" if more else ""
-        also += "; all stacks have it alike" if each.contrast < ALIKE * each.weight else ""
+        also += "; all stacks have it alike" if each.alike else ""
         strongest = each.strongest
         print_wrapped(f"  {strongest.text}")
         about = f"{strongest.workload} on {strongest.stack}{also}"

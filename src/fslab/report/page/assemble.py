@@ -35,12 +35,14 @@ MOMENTS = 2_000  # approximate maximum number of points in the figure of all tri
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CampaignSource:
     """One campaign with its trials (with raw output if the page shows it), its statements, and the verdicts on its
-    study's claims. ``large``: how many trials or figures it has, if they are too many for the details of each trial."""
+    study's claims. ``statements``: about the mechanisms in which the stacks differ. ``large``: how many trials or
+    figures it has, if they are too many for the details of each trial."""
 
     campaign: Campaign
     trials: Sequence[TrialRecord]
     large: str | None = None
     statements: tuple[Explanation, ...] = ()
+    other_statements: tuple[Explanation, ...] = ()
     verdicts: Verdicts | None = None
 
 
@@ -89,6 +91,7 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
         method=tuple(method.tables(campaign, trials, report)),
         study=campaign.study_source,
         statements=source.statements,
+        other_statements=source.other_statements,
         claims=claims,
         conditions=method.publication_conditions(source.verdicts.nearness) if source.verdicts else None,
         published_values=tuple(method.published_values(tables)),

@@ -143,6 +143,7 @@ class Part:
     method: tuple[PageTable, ...]
     study: str
     statements: tuple[Explanation, ...] = ()
+    other_statements: tuple[Explanation, ...] = ()
     claims: tuple[EvaluatedClaim, ...] = ()
     conditions: PageTable | None = None
     published: tuple[Figure, ...] = ()
