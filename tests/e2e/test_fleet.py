@@ -20,6 +20,7 @@ from fslab.errors import StoreError
 from fslab.fleet import execution
 from fslab.store.store import Store
 from fslab.system import cgroup
+from fslab.trial_record import Status
 
 pytestmark = [pytest.mark.root, pytest.mark.unaffected]
 
@@ -64,18 +65,23 @@ def measured(member: fleet_lab.Member) -> int:
 
 
 def check_results(lab: fleet_lab.Lab, run: dict[str, object], trials: int) -> None:
-    """Check that each machine's campaign is stored once, complete, and equal to the one in the machine's own store."""
+    """Check that each machine's campaign is stored once, complete, and equal to the one in the machine's own store.
+
+    It has more trials than planned only if some are invalid: another program dropped the caches.
+    """
     machines = run["machines"]
     assert isinstance(machines, list)
     assert [each["status"] for each in machines] == ["finished"] * len(lab.members), machines
-    assert [each["trials"] for each in machines] == [trials] * len(lab.members)
     url = f"postgresql+psycopg://fslab@/fleet?host={lab.cluster.directory}"
     with Store.open(url) as store:
         for member, told in zip(lab.members, machines, strict=True):
             with Store.open(str(store_of(member))) as own:
                 here, there = (each.trials(told["campaign"], raw=True) for each in (own, store))
                 assert here == there
-                assert len({(each.cell.id, each.key.block) for each in there}) == trials
+                stored = {(each.cell.id, each.key.block) for each in there}
+                assert len(stored) == len(there) == told["trials"]
+                usable = sum(each.status is Status.OK for each in there)
+                assert len(there) == trials or (trials < len(there) and usable < len(there))
                 assert {each.key.campaign for each in there} == {told["campaign"]}
 
 
