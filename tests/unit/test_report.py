@@ -18,7 +18,7 @@ from fslab.analysis.workload_groups import headline_metrics
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.report import paper_table
 from fslab.report.build import build
-from fslab.report.conclusion import conclude
+from fslab.report.conclusion import conclude, important
 from fslab.report.conclusion_terminal import show as show_conclusion
 from fslab.report.model import Report
 from fslab.report.row_words import slices_words
@@ -431,6 +431,24 @@ def test_each_reason_of_a_failure_has_its_note_and_equal_ones_share_one() -> Non
         for number, error in enumerate(errors)
     ]
     assert [note.message for note in report((*first, *second), trials).notes] == [errors[0], errors[2]]
+
+
+def test_one_cause_that_fails_several_cells_is_one_note_with_their_names() -> None:
+    planned = cells((EXT4, XFS), RANDOM, SYNCED)
+    trials = [
+        trial(cell, 0, {}, status=Status.FAILED, failure="crashed", error=f"sh ({number}) exited 1: full")
+        for number, cell in enumerate(planned)
+    ]
+    failed = report(planned, [*trials, *five(planned[0], {IOPS: 10})[1:]])
+    (note,) = failed.notes
+    assert note.trials == 4
+    assert [(place.workload, place.stack) for place in note.places] == [
+        (cell.workload.name, cell.stack.name) for cell in planned
+    ]
+    names = [f"{cell.workload.name} on {cell.stack.name}" for cell in planned[:3]]
+    assert f"4 of 8 trials failed ({', '.join(names)} and 1 more): crashed: sh (0) exited 1: full" in (
+        important(note, failed.counts.stored).what
+    )
 
 
 def test_stacks_whose_options_are_not_in_effect_have_a_note_each() -> None:

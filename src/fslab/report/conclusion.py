@@ -19,7 +19,7 @@ from fslab.report.crash_safety import unsafe_leaders, unsafe_stacks, verdict
 from fslab.report.model import Note, Report, Row
 from fslab.report.row_words import alike_margins, of_differences
 from fslab.store.campaign import CampaignStatus
-from fslab.units import Direction, format_duration, listed, ratio_text
+from fslab.units import Direction, first_of, format_duration, listed, ratio_text
 
 MOST_WARNINGS = 5
 MANY = 3
@@ -316,4 +316,6 @@ def important(note: Note, stored: int) -> ConclusionWarning:
 def _where(note: Note) -> str:
     stacks = list(dict.fromkeys(place.stack for place in note.places))
     works = list(dict.fromkeys(place.workload for place in note.places))
+    if note.severity in _STATES and len(works) > 1 and len(stacks) > 1:
+        return first_of([f"{place.workload} on {place.stack}" for place in note.places], MANY)
     return " on ".join(names[0] for names in (works, stacks) if len(names) == 1)

@@ -1,7 +1,7 @@
 """Collects why trials have warnings, are not compared or are missing: a numbered note per reason, with its places.
 
-Warnings of one kind share a note for all workloads and stacks, but for options that are not in effect. Failures of a
-stack share a note if their status and their reason are the same, but for its numbers.
+Warnings of one kind share a note for all workloads and stacks, but for options that are not in effect. Failures
+share a note if their status and their reason are the same, but for its numbers.
 """
 
 import re
@@ -45,7 +45,7 @@ class NoteBook:
         """
         counts: dict[Key, int] = {}
         for trial in [trial for trial in trials if not _is_plain(trial, metric)]:
-            for key, found in dict(_reasons(trial, stack, metric)).items():
+            for key, found in dict(_reasons(trial, metric)).items():
                 self._notes.setdefault(key, found)
                 counts[key] = counts.get(key, 0) + 1
         for one in self._series.get((workload, stack, metric), ()):
@@ -75,18 +75,19 @@ def _is_plain(trial: TrialRecord, metric: str) -> bool:
     return trial.status is Status.OK and not trial.validity and value is not None and value.value is not None
 
 
-def _reasons(trial: TrialRecord, stack: str, metric: str) -> Iterator[tuple[Key, Note]]:
+def _reasons(trial: TrialRecord, metric: str) -> Iterator[tuple[Key, Note]]:
     """Yield the reasons why a trial needs notes, each with the key of its note."""
     unexplained = trial.error or "no reason given"
+    reason = _NUMBER.sub("", unexplained)
     if is_failed(trial):
         status = trial.status_text
-        yield (status, stack, _NUMBER.sub("", unexplained)), _note(trial.status.value, status, unexplained)
+        yield (status, reason), _note(trial.status.value, status, unexplained)
         return
     shown = {Severity.INVALID} if is_invalid(trial) else {Severity.WARNING, Severity.NOTE}
     warnings = [warning for warning in trial.validity if warning.severity in shown]
     yield from map(_reason_of, warnings)
     if is_invalid(trial) and not warnings:
-        yield ("invalid", stack), _note("invalid", "invalid", unexplained)
+        yield ("invalid", reason), _note("invalid", "invalid", unexplained)
     value = trial.metrics.get(metric)
     if not is_invalid(trial) and (value is None or value.value is None):
         yield ("unknown", metric), _note("unknown", "unknown", f"the tool did not report {metric}")
