@@ -255,6 +255,20 @@ def test_only_marked_processes_are_killed_even_if_a_number_is_used_again(
     assert other.exit_code() is None
 
 
+def test_a_process_that_has_its_environment_only_soon_is_marked(
+    start: Callable[..., proc.Child], tmp_path: Path
+) -> None:
+    """In the middle of execve(2) the environment is empty, and the parent runs on already."""
+    mark = f"test-{os.getpid()}"
+    for number in range(50):
+        child = start("sleep", "1000", **{process_marks.MARK: mark})
+        only = tmp_path / str(number)  # listing all processes would take long enough to hide it
+        only.mkdir()
+        (only / str(child.pid)).symlink_to(f"/proc/{child.pid}")
+        assert process_marks.marked_processes(mark, only) == [child.pid]
+        child.end()
+
+
 DEEP = """
 import os, subprocess, sys
 from fslab.system import process_marks

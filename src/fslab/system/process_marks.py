@@ -10,6 +10,7 @@ from fslab.system import freezer, processes, sysfs, waiting
 MARK = "FSLAB_MARK"
 STAGE = "FSLAB_STAGE"
 END_DEADLINE_S = 5.0
+BEGIN_DEADLINE_S = 1.0
 # Of an environment: a process can declare all of its memory to be its environment (prctl(2), PR_SET_MM).
 _MOST_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 16
@@ -42,8 +43,9 @@ def kill_marked(mark: str, *, name: str = MARK) -> bool:
         marked = [pid for pid in found if _is_marked(pid, mark, name=name)]
         return {*marked, *processes.descendants(*marked)}
 
-    # Those killed first are nobody's parents any more, so the others are known by when they began. That is read before
-    # they are listed again: until then, another process can have got a number.
+    # When one of them ends, init becomes the parent of what it had started, which is then no descendant any more. So
+    # each is known by when it began. That is read before they are listed again: until then, another process can have
+    # got a number.
     began = {pid: processes.began(pid) for pid in whole()}
     ours = whole() & began.keys()
 
@@ -65,10 +67,20 @@ def _ancestry(root: Path) -> set[int]:
 
 
 def _is_marked(pid: int, mark: str, root: Path = Path("/proc"), name: str = MARK) -> bool:
+    process, wanted = root / str(pid), f"{name}={mark}".encode()
+    if not (found := _environment(process)) and _runs_program(process):
+        # In the middle of execve(2) it is empty: then neither a mark nor the parent may tell whose the process is.
+        waiting.until(lambda: _has_environment(process), BEGIN_DEADLINE_S, 0.001)
+        found = _environment(process)
+    return wanted in found and wanted in found.split(b"\0")
+
+
+def _environment(process: Path) -> bytes:
+    """Return the environment; empty if the process has ended, or may not be read."""
     # Plain calls, and no more of them than needed: each trial reads the environments of all processes nine times.
-    found, wanted = b"", f"{name}={mark}".encode()
+    found = b""
     try:
-        file = os.open(f"{root}/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(f"{process}/environ", os.O_RDONLY | os.O_CLOEXEC)
         try:
             while len(found) < _MOST_BYTES:
                 found += (piece := os.read(file, _PIECE_BYTES))
@@ -76,6 +88,20 @@ def _is_marked(pid: int, mark: str, root: Path = Path("/proc"), name: str = MARK
                     break
         finally:
             os.close(file)
-    except OSError:  # the process has ended, or may not be read
+    except OSError:
+        return b""
+    return found
+
+
+def _runs_program(process: Path) -> bool:
+    """Return whether it is neither a thread of the kernel nor ended."""
+    try:
+        return bool(os.readlink(f"{process}/exe"))  # noqa: PTH115 - asked for each thread of the kernel
+    except OSError:
         return False
-    return wanted in found and wanted in found.split(b"\0")
+
+
+def _has_environment(process: Path) -> bool:
+    """Return whether the kernel has placed its environment, also an empty one; also if it has ended."""
+    fields = (sysfs.text(process / "stat") or "").rpartition(")")[2].split()
+    return len(fields) < 49 or fields[48] != "0"  # proc(5), the 51st: env_end
