@@ -254,6 +254,17 @@ def test_one_copy_of_metadata_is_none_however_mkfs_was_told() -> None:
         assert duplication.present(one) is present
 
 
+def test_cpu_time_is_that_of_compression_where_data_is_compressed_and_of_no_write_beside_reads() -> None:
+    figures = written(4, tool_cpu_system_s=0.1, kernel_threads_cpu=0.9)
+    spent = "Each 4 KiB written took 977 µs of CPU time in the kernel, including"
+    assert by_mechanism(seen(cell(), figures))["data-checksums"] == f"{spent} checksums."
+    compressed = by_mechanism(seen(cell("btrfs", "compress-force=zstd:15"), figures))
+    assert compressed["compression"] == f"{spent} compression."
+    assert "data-checksums" not in compressed
+    mixed = by_mechanism(seen(cell(parameters={**SYNCED, "rw": "randrw"}), figures))
+    assert "data-checksums" not in mixed
+
+
 def test_an_attribute_of_the_directory_is_an_option_of_its_files() -> None:
     def present(mechanism: str, filesystem: str, attributes: str, mount: str = "defaults") -> bool:
         return REGISTRY.get(mechanism).present(

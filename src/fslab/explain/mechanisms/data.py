@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fslab.explain.evidence import Certainty, Evidence, Explanation
+from fslab.explain.evidence import Certainty, Evidence, EvidenceFigure, Explanation
 from fslab.explain.mechanisms import Mechanism, Switch, writes
 from fslab.workloads import Switchable
 
@@ -34,6 +34,23 @@ class DataCompression(Mechanism):
                 f"Compression: the device received {amplified.value:.2f} bytes for each byte written{zeros}."
             )
             yield self.explanation(evidence, text, amplified, weight=1 / amplified.value)
+        if (cpu := _cpu_of_writes(evidence, "compression")) is not None:
+            yield self.explanation(evidence, *cpu, weight=0.1, certainty=Certainty.COINCIDES)
+
+
+def _cpu_of_writes(evidence: Evidence, including: str) -> tuple[str, EvidenceFigure, EvidenceFigure] | None:
+    """Return what each 4 KiB took of the kernel's CPU time, in words, with the figures; None if there were reads."""
+    tool = evidence.figure("tool_cpu_system_s", "system CPU time of the tool")
+    kernel = evidence.figure("kernel_threads_cpu")
+    written = evidence.written_bytes
+    if not written or tool is None or kernel is None or evidence.traits.reads is True:
+        return None
+    spent_us = (tool.value + kernel.value) * 1e6 / (written / 4096)
+    return (
+        f"Each 4 KiB written took {spent_us:.0f} µs of CPU time in the kernel, including {including}.",
+        tool,
+        kernel,
+    )
 
 
 class CopyOnWrite(Mechanism):
@@ -83,13 +100,9 @@ class DataChecksums(Mechanism):
     off = Switch(mount=("nodatasum",), instead=("datasum",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        tool = evidence.figure("tool_cpu_system_s", "system CPU time of the tool")
-        kernel = evidence.figure("kernel_threads_cpu")
-        written = evidence.written_bytes
-        if written and tool is not None and kernel is not None:
-            spent_ns = (tool.value + kernel.value) * 1e9 / (written / 4096)
-            text = f"Each 4 KiB written took {spent_ns / 1000:.0f} µs of CPU time in the kernel, including checksums."
-            yield self.explanation(evidence, text, tool, kernel, weight=0.1, certainty=Certainty.COINCIDES)
+        cpu = None if evidence.compresses else _cpu_of_writes(evidence, "checksums")
+        if cpu is not None:
+            yield self.explanation(evidence, *cpu, weight=0.1, certainty=Certainty.COINCIDES)
 
 
 class Fragmentation(Mechanism):
