@@ -76,7 +76,7 @@ class CopyOnWrite(Mechanism):
         if grown is not None and before and grown.value > 10 * before:
             yield self.explanation(
                 evidence,
-                f"Overwriting fragmented the file into {'' if after else 'at least '}{grown.value:.0f} extents "
+                f"The run fragmented its files into {'' if after else 'at least '}{grown.value:.0f} extents "
                 f"(before: {before:.0f}): each overwritten block is stored in a new place.",
                 grown,
                 evidence.of_trace("traced_sequential", "sequential device writes")
@@ -123,5 +123,5 @@ class Fragmentation(Mechanism):
         pieces = evidence.figure("file_pieces", "discontinuities")
         extents = evidence.figure("file_extents", "extents")
         if pieces is not None and pieces.value > 1000:
-            text = f"The file is fragmented: {pieces.value:.0f} extents on the device."
+            text = f"The files are fragmented: {pieces.value:.0f} discontinuities on the device."
             yield self.explanation(evidence, text, pieces, extents, weight=0.5)
