@@ -284,6 +284,12 @@ def test_where_it_differs_the_mechanism_of_the_deciding_part_is_named(
     known = [said("cow", "w", "btrfs defaults", 9), said("log", "other", "xfs defaults", 8)]
     known += [said("barriers", "w", "ext4 defaults", 7), said("log", "w", "xfs defaults", 6)]
     monkeypatch.setattr(explanations, "notable", lambda _: known)
+    (part,) = [part for name, part in replication.deciding(verdicts) if name == "2"]
+    variants = part.model_copy(update={"what": "ext4 defaults / ext4 noatime"})
+    monkeypatch.setattr(explanations, "deciding", lambda _: [("2", variants)])
+    (reason,) = explanations.of_claims(verdicts, [])
+    assert reason.where == "w on ext4 defaults", "btrfs and xfs have the same word, and are not compared"
+    monkeypatch.setattr(explanations, "deciding", replication.deciding)
     (reason,) = explanations.of_claims(verdicts, [])  # one for both claims: they compare the same two cells
     assert (reason.claim, reason.where) == ("3", "w on ext4 defaults")
     assert reason.text == "barriers of ext4 defaults."

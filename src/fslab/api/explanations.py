@@ -75,6 +75,9 @@ def notable(everything: Sequence[Evidence]) -> list[Explanation]:
     return sorted(best.values(), key=lambda statement: -statement.weight)
 
 
+_OF_SPREADS = {"spread", "of"}  # words of a part's name that are no names of stacks
+
+
 def of_claims(verdicts: Verdicts, everything: Sequence[Evidence]) -> tuple[Reason, ...]:
     """Return at most three explanations for failed claims, those with the largest deviation first.
 
@@ -84,8 +87,12 @@ def of_claims(verdicts: Verdicts, everything: Sequence[Evidence]) -> tuple[Reaso
     found: dict[tuple[str, str], Reason] = {}
     known = notable(everything)
     for claim, part in deciding(verdicts):
-        compared = set(part.what.split())
-        fitting = (one for one in known if one.workload == part.where and compared & set(one.stack.split()))
+        compared = [set(side.split()) - _OF_SPREADS for side in part.what.split(" / ")]
+        fitting = (
+            one
+            for one in known
+            if one.workload == part.where and any(side <= set(one.stack.split()) for side in compared)
+        )
         if (one := next(fitting, None)) is not None:
             reason = Reason(
                 claim=claim, where=f"{one.workload} on {one.stack}", text=one.text, certainty=one.certainty,
