@@ -208,6 +208,24 @@ def test_a_mistake_in_a_medium_of_a_stack_is_told_once() -> None:
     ]
 
 
+OWN_MIB = {"btrfs": 76, "ext4": 1, "f2fs": 48, "jfs": 1, "nilfs2": 80, "reiserfs": 32, "xfs": 80}
+
+
+@pytest.mark.parametrize("filesystem", OWN_MIB)
+def test_what_a_file_system_takes_itself_is_no_room_for_files(filesystem: str) -> None:
+    own, files = OWN_MIB[filesystem], 512
+    named = ("[ext4, xfs]", filesystem), ("size: 64m", f"size: {files}m")
+    assert load_text(changed(*named, ("1g", f"{own + files}m")), "s.yaml")
+    (told, *_) = mistakes(changed(*named, ("1g", f"{own + files - 1}m")))
+    taken = f"'rw[bs=4k]' needs 512 MiB, {filesystem} takes at least {own}"
+    assert told.startswith(f"9: workloads.rw: {taken}")
+    assert " MiB itself, and medium 'fast' of stack 'fs' has " in told
+
+
+def test_a_small_jfs_has_a_small_log() -> None:
+    assert load_text(changed(("[ext4, xfs]", "jfs"), ("size: 1g", "size: 256m, room: 80m")), "s.yaml")
+
+
 @pytest.mark.parametrize(
     ("filesystem", "size", "fill", "expected"),
     [

@@ -187,7 +187,11 @@ class _Use:
         writes."""
         needed_bytes = parsed(spec).space_bytes()
         what = f"'{spec.name}' needs {format_size(needed_bytes)}, {self._room(size_bytes)}"
-        if needed_bytes <= size_bytes:
+        own_bytes = 0 if parsed(spec).guesses_space() else self._own_bytes()
+        if needed_bytes <= size_bytes < needed_bytes + own_bytes:
+            own = f"{self.stack.filesystem} takes at least {format_size(own_bytes)} itself"
+            what = f"'{spec.name}' needs {format_size(needed_bytes)}, {own}, {self._room(size_bytes)}"
+        elif needed_bytes <= size_bytes:
             made_bytes, zeros = self._made_bytes(size_bytes)
             if held_bytes == size_bytes or needed_bytes + made_bytes <= held_bytes:
                 return
@@ -195,6 +199,15 @@ class _Use:
             files = f"'{spec.name}' needs {format_size(needed_bytes)}, {made}"
             what = f"{files}, {self._room(held_bytes)}: give it more '{self.planned.holds_key}'"
         self.mistakes.at(self.root.at(("workloads", name)), what)
+
+    def _own_bytes(self) -> int:
+        """Return what files cannot take of the file system's devices, at least; 0 if options or a layout decide it, and
+        if it is part of what the file system is filled to."""
+        stack = self.stack
+        decided = stack.mkfs_options or stack.filled or LAYOUTS.get(stack.layout).filesystems is not None
+        if stack.filesystem is None or decided:
+            return 0
+        return FILESYSTEMS.get(stack.filesystem).own_bytes
 
     def _made_bytes(self, size_bytes: int) -> tuple[int, str]:
         """Return what mkfs writes that takes room on the medium, and why zeros are part of it: blocks of an image are

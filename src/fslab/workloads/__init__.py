@@ -102,6 +102,10 @@ class Workload(ABC, Generic[P]):
     def space_bytes(self, parameters: P) -> int:
         """Return the space that the workload needs on the file system under test."""
 
+    def guesses_space(self, parameters: P) -> bool:  # noqa: ARG002
+        """Return whether ``space_bytes`` is a guess because the study does not say it."""
+        return False
+
     def written_bytes(self, parameters: P) -> int:
         """Return how much the measured run may write, apart from metadata: by default all files, if it writes."""
         return 0 if self.traits(parameters).writes is False else self.space_bytes(parameters)
@@ -268,6 +272,7 @@ class ParsedWorkload(Generic[P]):
     needs = _bound(Workload.needs)
     why_files = _bound(Workload.why_files)
     space_bytes = _bound(Workload.space_bytes)
+    guesses_space = _bound(Workload.guesses_space)
     written_bytes = _bound(Workload.written_bytes)
     memory_bytes = _bound(Workload.memory_bytes)
     expected_s = _bound(Workload.expected_s)

@@ -284,6 +284,10 @@ class OwnCommand(Workload[CommandParameters]):
     def space_bytes(self, parameters: CommandParameters) -> int:
         return parse_size(parameters.space)
 
+    def guesses_space(self, parameters: CommandParameters) -> bool:
+        """Return whether the study says nothing of it."""
+        return "space" not in parameters.model_fields_set
+
     def expected_s(self, parameters: CommandParameters) -> float:
         return parse_duration(parameters.takes)
 

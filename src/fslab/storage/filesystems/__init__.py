@@ -73,12 +73,12 @@ class OptionSwitch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Made:
-    """What mkfs writes, measured with Debian 12's versions on sparse files of 16 GiB to 60 TiB, rounded up: bytes that
+    """What mkfs writes, measured with Debian 12's versions on sparse files of 256 MiB to 60 TiB, rounded up: bytes that
     are not all zeros, in pages of 4 KiB, and zeros (inode tables, a journal). ``…_tib_bytes``: for each TiB of size;
     ``zero_shares``: (size in bytes, share) from small to large, for each size from which on ``zero_tib_bytes`` is
     another, as a share of it. ``least_zero_bytes``, ``most_zero_bytes``: for a file system of any size.
     ``journal_bytes``: also zeros, of a journal that is at most a 128th of the file system, below 64 MiB a 32nd, below
-    16 MiB an eighth.
+    16 MiB an eighth. A small file system has less than ``data_bytes``, such as for the log of jfs.
     """
 
     data_bytes: int = 2 << 20
@@ -91,7 +91,7 @@ class Made:
 
     def data(self, size_bytes: int) -> int:
         """Return the bytes that are not zeros."""
-        return self.data_bytes + self.data_tib_bytes * size_bytes // TIB
+        return min(self.data_bytes, (8 << 20) + size_bytes // 100) + self.data_tib_bytes * size_bytes // TIB
 
     def zeros(self, size_bytes: int) -> int:
         """Return the bytes that are zeros."""
@@ -127,7 +127,8 @@ class FileSystem:
     ``mkfs``: the command before the options; ``mkfs_discards``, ``mkfs_keeps``: its words to discard, and not to.
 
     ``made``: what its mkfs writes without options (``made_with``). ``used_bytes``: in use when it is empty, at least.
-    ``unfilled_bytes``: that files cannot take, at least.
+    ``unfilled_bytes``: that files cannot take, at least. ``own_bytes``: the same of the device, without mkfs options;
+    seen with Linux 6.1.
 
     ``module``: what installs its kernel module, where Linux itself does not have it. ``limits_before``: the version of
     its first tool since which ``limits`` no longer hold.
@@ -171,6 +172,7 @@ class FileSystem:
     made: ClassVar[Made] = Made()
     used_bytes: ClassVar[int] = 0
     unfilled_bytes: ClassVar[int] = 0
+    own_bytes: ClassVar[int] = 0
     notice: ClassVar[str] = ""
     limits: ClassVar[Limits] = Limits()
     limits_before: ClassVar[str | None] = None

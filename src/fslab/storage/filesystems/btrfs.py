@@ -23,6 +23,7 @@ class Btrfs(FileSystem):
     unfilled_bytes = (
         76 << 20
     )  # chunks of metadata and of the system, twice; seen: 76 MiB of 128 MiB, 86 of 512
+    own_bytes = unfilled_bytes
     min_size_bytes = 128 << 20  # for less, mkfs.btrfs refuses separate data and metadata with DUP
     # On a small volume, reservations of metadata space force early commits. Measured with 10,000 small files: on 1 GB,
     # 3.7 bytes written to the device per byte of data, and 168 flushes; on 6 GB, 1.4 bytes and 10 flushes.

@@ -15,6 +15,7 @@ class Jfs(FileSystem):
     log_prefixes = ("JFS", "jfs")
     made = Made(data_bytes=130 << 20, data_tib_bytes=128 << 20)  # its log, at most 128 MiB, and a map
     min_size_bytes = 16 << 20  # "Partition must be at least 16 megabytes"
+    own_bytes = 1 << 20  # mostly its log: 1.3 MiB of 16, 4.5 of 1 GiB
     limits = Limits(
         lacks={
             Ability.FALLOCATE: "jfs has no fallocate(2)",

@@ -16,6 +16,7 @@ class Reiserfs(FileSystem):
     log_prefixes = ("REISERFS", "ReiserFS", "reiserfs")
     made = Made(data_tib_bytes=33 << 20, least_zero_bytes=32 << 20)  # bitmaps; journal
     min_size_bytes = 33 << 20  # the journal alone has 8193 blocks; mkreiserfs refuses 32 MiB
+    own_bytes = 32 << 20  # mostly its journal
     limits = Limits(
         lacks={
             Ability.FALLOCATE: "reiserfs has no fallocate(2)",
