@@ -332,14 +332,13 @@ def test_without_root_only_nearly_all_bytes_are_a_sign_of_the_page_cache() -> No
 
 
 @pytest.mark.parametrize(
-    ("ratio", "erases", "said"), [(3.1, 0.2, True), (1.0, 0.2, False), (2.0, 0.0, False)]
+    ("ratio", "slc", "said"), [(3.1, 0.042, True), (2.0, 0.042, False), (3.1, 0.0, True), (1.0, 0.0, False)]
 )
-def test_what_an_ssd_writes_to_its_flash(ratio: float, erases: float, said: bool) -> None:
-    """Without a block that was erased it collected no garbage: an SLC cache writes everything twice."""
-    figures = {
-        "device_write_amplification": ratio, "flash_written_bytes": 310.0 * MIB, "flash_erases_per_block": erases,
-    }  # fmt: skip
-    found = by_mechanism(seen(cell("ext4"), figures))
+def test_what_an_ssd_writes_to_its_flash(ratio: float, slc: float, said: bool) -> None:
+    """An SLC cache writes everything twice, also without garbage."""
+    figures = {"device_write_amplification": ratio, "flash_written_bytes": 310.0 * MIB}
+    disk = Provenance(device={"virtual_disks": [{"profile": "p", "figures": {"slc": slc}}]})
+    found = by_mechanism(seen(cell("ext4"), figures, provenance=disk))
     assert ("flash-collection" in found) is said
     if said:
         assert "wrote 310 MiB to its flash, 3.10 bytes" in found["flash-collection"]

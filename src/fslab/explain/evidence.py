@@ -175,6 +175,12 @@ class Evidence:
         return len(parts) if isinstance(parts, list) else 1
 
     @property
+    def has_slc(self) -> bool:
+        """Whether a virtual SSD has an SLC cache."""
+        disks = self._of_device("virtual_disks") or ()
+        return any(disk.get("figures", {}).get("slc") for disk in disks)
+
+    @property
     def disturbed(self) -> bool:
         """Whether other programs, or another machine on the same hardware, took CPU time from a trial."""
         return self.warns(*DISTURBED)

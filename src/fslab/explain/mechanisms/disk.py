@@ -33,8 +33,8 @@ class Discard(Mechanism):
 class FlashCollection(Mechanism):
     """Garbage collection of an SSD: valid pages of a block are copied before it is erased (Desnoyers, SYSTOR 2012).
 
-    Only the model of a virtual SSD reports the bytes written to its flash. Without a block that was erased they are
-    those of its SLC cache, which are written again when it is emptied.
+    Only the model of a virtual SSD reports the bytes written to its flash. What goes through an SLC cache is written
+    twice, because the cache is emptied: that is no garbage collection.
     """
 
     summary = "the SSD writes more to its flash than the host writes to it"
@@ -43,8 +43,7 @@ class FlashCollection(Mechanism):
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         ratio = evidence.figure("device_write_amplification", "flash bytes per byte written by the host")
         flash = evidence.figure("flash_written_bytes", "written to the flash")
-        erases = evidence.figure("flash_erases_per_block", "times that a block was erased")
-        if ratio is None or flash is None or ratio.value < NOTICEABLE or not (erases and erases.value):
+        if ratio is None or flash is None or ratio.value - evidence.has_slc < NOTICEABLE:
             return
         yield self.explanation(
             evidence,
@@ -52,7 +51,7 @@ class FlashCollection(Mechanism):
             "host wrote.",
             ratio,
             flash,
-            erases,
+            evidence.figure("flash_erases_per_block", "times that a block was erased"),
             evidence.figure("ssd_years_at_this_rate", "years to the rated endurance at this rate"),
             weight=ratio.value - 1,
             refuted_by="equally slow on an SSD with more over-provisioning, or on an empty one (steady: false)",
