@@ -116,6 +116,7 @@ def test_a_percentile_is_not_rounded_to_ten_microseconds() -> None:
     [
         ({}, True),
         ({"file-fsync-end": False}, True),  # after each 100 requests
+        ({"file-fsync-end": False, "file-fsync-freq": 100_000}, False),
         (NO_FSYNC, False),
         ({**NO_FSYNC, "file-fsync-all": True}, True),
         ({**NO_FSYNC, "file-extra-flags": "direct,dsync"}, True),

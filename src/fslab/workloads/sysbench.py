@@ -38,6 +38,7 @@ _PREPARE_BYTES_PER_S = 300e6
 _GUESSED_EVENTS_PER_S = 10e3
 _LEAST_BYTES = 4 << 20
 _LEAST_EVENTS = 100
+_LEFT = 0.1  # of the requests, after the last fsync
 _NS_PER_MS = 1e6
 _BUCKET = re.compile(r"^ +(\d+\.\d+) \|\**\s+(\d+)$", re.MULTILINE)
 _PERCENTILE = 95
@@ -213,7 +214,7 @@ class Sysbench(Workload[SysbenchParameters]):
             # With a number of events, the time is only a limit, not the requested duration.
             asked_s=None if parameters.events else float(parameters.time_s),
             working_set_bytes=parameters.total_bytes,
-            flushed=_flushed(parameters, fsyncs=rates["fsyncs"] > 0),
+            flushed=_flushed(parameters, events if rates["fsyncs"] else 0.0),
             # The files of the other modes exist before the run.
             passes=written / parameters.total_bytes if written is not None and mode == "seqwr" else None,
             zeros=True,
@@ -305,15 +306,16 @@ def _counts(parameters: SysbenchParameters, rates: dict[str, float], events: flo
     return {name: round(rates[name] * events / counted) for name in ("reads", "writes")}
 
 
-def _flushed(parameters: SysbenchParameters, *, fsyncs: bool) -> bool | None:
-    """Return whether the data reached the device within the measured time; None without writes.
+def _flushed(parameters: SysbenchParameters, events: float) -> bool | None:
+    """Return whether nearly all data reached the device within the measured time; None without writes.
 
-    ``fsyncs``: it was synced during the run. The flags sync and dsync have no effect on stores to a mapping.
+    ``events``: how many there were, if there was an fsync among them, otherwise 0. The flags sync and dsync have no
+    effect on stores to a mapping.
     """
     if not parameters.writes:
         return None
     always = "on" in {parameters.file_fsync_all, parameters.file_fsync_end}
-    if always or (parameters.file_fsync_freq and fsyncs):
+    if always or 0 < parameters.file_fsync_freq <= _LEFT * events:
         return True
     flags = set(parameters.file_extra_flags.split(","))
     return bool({"sync", "dsync"} & flags) and parameters.file_io_mode != "mmap"
