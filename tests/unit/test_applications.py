@@ -135,6 +135,26 @@ def test_figures_of_a_document() -> None:
     assert read.wrong == {"check": ("a row is missing", "no problem")}
 
 
+def test_programs_that_take_whole_seconds_run_for_no_less_than_was_asked(tmp_path: Path) -> None:
+    """A run that is shorter by a tenth is invalid."""
+    told: list[str] = []
+
+    def sysbench(_: DriveRequest, *words: str) -> str:
+        told.extend(words)
+        return ""
+
+    server: Any = SimpleNamespace(sysbench=sysbench)
+    with pytest.raises(ToolFailedError, match="completed no transaction"):
+        mariadb.measured(server, request(tmp_path, "mariadb", runtime="1400ms"))
+    told += postgresql._words(request(tmp_path, "postgresql", runtime="1400ms"))
+    told += rocksdb._words(request(tmp_path, "rocksdb", runtime="1400ms"))
+    assert [word for word in told if word.startswith(("--time", "--duration"))] == [
+        "--time=2",
+        "--time=2",
+        "--duration=2",
+    ]
+
+
 def test_the_histogram_of_sysbench(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of sysbench 1.0.20. A bucket without a bar has few events. A sample has each n-th event."""
     said = """

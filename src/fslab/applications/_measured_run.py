@@ -37,6 +37,11 @@ class DriveRequest:
     seed: int
     turns: int = 1
 
+    @property
+    def whole_s(self) -> int | None:
+        """``run_s`` for a program that takes whole seconds: rounded up, as a run that is too short is invalid."""
+        return None if self.run_s is None else math.ceil(self.run_s)
+
     def random(self) -> Random:
         """Return a generator whose numbers a trial with the same seed repeats."""
         return Random(self.seed)  # noqa: S311

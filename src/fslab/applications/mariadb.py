@@ -281,7 +281,7 @@ def measured(server: MariadbServer, drive: DriveRequest) -> Driven:
     if drive.run_s is None:
         amount = (f"--events={load.transactions}", "--time=0")
     else:
-        amount = ("--events=0", f"--time={max(1, round(drive.run_s))}")
+        amount = ("--events=0", f"--time={drive.whole_s}")
     said = server.sysbench(drive, f"--threads={load.clients}", "--histogram=on", *amount, "run")
     ended_s, done = time.monotonic(), _DONE.search(said)
     if done is None or not int(done[2]):

@@ -231,7 +231,7 @@ def _words(drive: DriveRequest) -> list[str]:
     if drive.run_s is None:
         amount = f"--transactions={ceil(load.transactions / load.clients)}"
     else:
-        amount = f"--time={max(1, round(drive.run_s))}"
+        amount = f"--time={drive.whole_s}"
     jobs = min(load.clients, os.cpu_count() or 1)
     return [
         f"--builtin={load.test}", amount, f"--client={load.clients}", f"--jobs={jobs}",

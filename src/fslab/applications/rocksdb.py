@@ -148,7 +148,7 @@ def _words(drive: DriveRequest) -> tuple[str, ...]:
         each = math.ceil(load.transactions / load.threads)
         amount = f"--reads={each}" if load.reads else f"--writes={each}"
     else:
-        amount = f"--duration={max(1, round(drive.run_s))}"
+        amount = f"--duration={drive.whole_s}"
     return (
         f"--benchmarks={load.operation}", f"--use_existing_db={int(load.filled)}", f"--threads={load.threads}",
         f"--sync={int(load.sync == 'yes')}", "--histogram=1", amount,

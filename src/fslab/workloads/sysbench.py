@@ -226,7 +226,7 @@ class Sysbench(Workload[SysbenchParameters]):
 
     def with_runtime(self, raw: Mapping[str, Any], runtime: str) -> dict[str, Any]:
         """Return the parameters, with ``time`` added if they do not set it. sysbench takes whole seconds."""
-        return {"time": max(round(parse_duration(runtime)), 1), **raw}
+        return {"time": ceil(parse_duration(runtime)), **raw}
 
     def needs(self, parameters: SysbenchParameters) -> Needs:
         wanted = {Ability.DIRECT_READS: parameters.reads, Ability.DIRECT_WRITES: parameters.writes}
