@@ -273,7 +273,7 @@ def test_documents_of_other_versions(version: str) -> None:
     )
     found = read(FIO, parameters, output((VERSIONS / f"fio-{version}.json").read_text()))
     known = {name: value for name, value in found.metrics.items() if value is not None}
-    synced = {"fsync_mean": 400000.0, "fsync_p99": 602112.0} if version != "3.1" else {}
+    synced = {"fsync_mean": 400000.0} if version != "3.1" else {}  # of 10 calls, none is above the p99
     assert known == {
         "write_iops": 2000.0,
         "write_bandwidth": 8192000.0,  # 1000 x 4096 bytes in 0.5 s

@@ -42,6 +42,7 @@ from fslab.workloads._contract import ToolOutput as ToolOutput
 from fslab.workloads._contract import Traits as Traits
 from fslab.workloads._contract import check_sectors as check_sectors
 from fslab.workloads._contract import flags as flags
+from fslab.workloads._contract import is_known as is_known
 from fslab.workloads._contract import long_options as long_options
 from fslab.workloads._contract import mistake as mistake
 from fslab.workloads._contract import other_output as other_output

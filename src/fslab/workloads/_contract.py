@@ -6,6 +6,7 @@ Also what the files of several tools share: checks of parameters, the spelling o
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import ceil
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
@@ -241,6 +242,12 @@ class Reading(WorkFacts):
 def stored_bytes(files: int, each_bytes: int) -> int:
     """Return the space of files of this size: whole blocks, and inodes."""
     return files * (-(-each_bytes // BLOCK_BYTES) * BLOCK_BYTES + _INODE_BYTES)
+
+
+def is_known(percent: float, count: int) -> bool:
+    """Return whether a percentile of so many operations is below one of them. Otherwise it is the longest one, and
+    longer for a stack that did more of them."""
+    return ceil(round(count * percent / 100, 6)) < count
 
 
 def total(amounts: Iterable[int | None]) -> int | None:

@@ -7,7 +7,7 @@ from typing import Any
 from fslab import untrusted_text
 from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.validity.facts import Rate
-from fslab.workloads import ToolOutput
+from fslab.workloads import ToolOutput, is_known
 
 PROTOCOL = 1
 LATENCIES = {"p50": "p50", "p99": "p99", "p99_9": "p99.9", "max": "max"}
@@ -37,7 +37,7 @@ def document_of(output: ToolOutput) -> dict[str, Any]:
 
 def figures(operation: str, entry: Entry) -> dict[str, float | None]:
     """Return all figures of one operation of the document by metric name. ``cpu``: ns per file or operation."""
-    latency = entry["latency_ns"] or {}
+    latency = latencies_of(entry["latency_ns"], entry["count"])
     found: dict[str, float | None] = {
         "rate": entry["rate_per_second"],
         "bandwidth": entry["bandwidth_bytes_per_second"],
@@ -46,6 +46,15 @@ def figures(operation: str, entry: Entry) -> dict[str, float | None]:
         **{name: latency.get(key) for name, key in LATENCIES.items()},
     }
     return {metric_name(operation, name): value for name, value in found.items()}
+
+
+def latencies_of(told: Mapping[str, float] | None, count: int) -> dict[str, float]:
+    """Return the latencies of so many operations, without the percentiles that none is above."""
+    return {
+        key: value
+        for key, value in (told or {}).items()
+        if not _PERCENTILE.fullmatch(key) or is_known(float(key[1:]), count)
+    }
 
 
 def cpu_s(entry: Entry) -> float:

@@ -17,6 +17,7 @@ from fslab.system.tool_messages import one_line
 from fslab.trial_record import Metric
 from fslab.units import Direction, Unit
 from fslab.validity.facts import Depth, Rate
+from fslab.workloads import is_known
 from fslab.workloads._fio_one_job import OneJob
 
 REPORT = "fio.json"
@@ -132,9 +133,11 @@ def figures(report: Mapping[str, Any], job: OneJob) -> dict[str, float | None]:
 
 
 def _latency_ns(part: Mapping[str, Any], kind: str, key: str) -> float | None:
-    """Return a latency of one kind: ``mean``, ``max``, or a percentile."""
+    """Return a latency of one kind: ``mean``, ``max``, or a percentile, if a request was above it."""
     found = _measured(part, kind)
-    value = found.get(key, found.get("percentile", {}).get(key))
+    value = found.get(key)
+    if key in found.get("percentile", {}) and is_known(float(key), int(found.get("N", part["total_ios"]))):
+        value = found["percentile"][key]
     return float(value) if isinstance(value, int | float) else None
 
 

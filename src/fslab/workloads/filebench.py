@@ -244,7 +244,7 @@ class Filebench(Workload[FilebenchParameters]):
         document = documents.document_of(output)
         run, operation = document["answer"]["runs"][-1], document["operations"][-1]
         summary = run["summary"]
-        latency = summary["latency_ns"] or {}
+        latency = documents.latencies_of(summary["latency_ns"], summary["count"])
         window = documents.window(operation)
         return Reading(
             windows=dict.fromkeys(_OF_A_CLOCK, window),
