@@ -179,7 +179,9 @@ def test_exports_agree(measured: Fslab) -> None:
     measured("export", "--format", "parquet", "--output", "out.parquet")
     assert pl.read_csv(measured.cwd / "out.csv").height == figures
     assert pl.read_parquet(measured.cwd / "out.parquet").height == figures
-    assert "--output" in measured("export", "--format", "parquet", code=2).stderr
+    assert json.loads(measured("export", "--output", "-").stdout)
+    for nowhere in ((), ("--output", "-")):
+        assert "--output" in measured("export", "--format", "parquet", *nowhere, code=2).stderr
 
 
 def test_a_json_run_prints_one_document(fslab: Fslab, here: Path) -> None:

@@ -278,8 +278,8 @@ def connected(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient
 
 
 def _conf(place: str, exported: str, account: str, options: Mapping[str, str]) -> str:
-    """Return the file smb.conf. ``exported``: a path without the names of directories, which could be lines of the file,
-    or contain what smbd replaces (``%U``). A client without a password is the guest, which is who runs smbd."""
+    """Return the file smb.conf. ``exported``: a path without the names of directories, which could be lines of the
+    file, or contain what smbd replaces (``%U``). A client without a password is the guest, which is who runs smbd."""
     own = {**_ALONE, **dict.fromkeys(_PLACES, place), "guest account": account, "log file": f"{place}/log"}
     share = {"path": exported, "guest ok": "yes", "read only": "no", "follow symlinks": "no", **options}
     return "".join(

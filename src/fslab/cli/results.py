@@ -122,10 +122,12 @@ def export(
 
     Parameters:
         form --format -f: csv, parquet: one row per figure. Default: by the ending of --output, else json.
-        output --output -o: Write to this file, replacing it; default: standard output. Parquet needs a file.
+        output --output -o: Write to this file, replacing it; '-', the default, is standard output. Parquet needs a
+            file.
     """
     from fslab.store.export import export as write
 
+    output = None if str(output) == "-" else output
     form = form or _format_of(output)
     if form is Format.PARQUET and output is None:
         raise UsageError(

@@ -221,7 +221,7 @@ def _parallel(jobs: Sequence[OneJob]) -> int:
 def _text(parameters: FioFileParameters, job: Job, *more: str, logs: Path | None = None) -> str:
     """Return the job file for fio: the directory and the seed, then each job with all options that apply to it.
     ``logs``: where fio logs the bandwidth of each job."""
-    # The working directory, not its name: that can have characters that end a line or begin a comment, and then options.
+    # The working directory, not its name: that can have characters that end a line or begin a comment, then options.
     lines = ["[global]", "directory=.", "randrepeat=0", f"randseed={job.seed % (1 << 32)}"]
     lines += ["group_reporting=1", *(() if job.cold else ("invalidate=0",)), *more]
     for each in parameters.jobs:

@@ -106,8 +106,8 @@ _STEP = 2  # if the progress between them takes no more than so many intervals
 @rule(
     "no progress for 1 s or longer",
     when=f"no progress for {LONGEST_S:g} s or longer after the first progress, unless the tool always "
-    "progresses in such steps. Known for fio with a set amount of work or in runs of 8 s and more, and for the engine's "
-    "small files",
+    "progresses in such steps. Known for fio with a set amount of work or in runs of 8 s and more, and for the "
+    "engine's small files",
     hint="measure for longer, so that each trial includes such stalls; read the kernel log",
 )
 def stalled(facts: TrialFacts) -> Issues:
