@@ -140,8 +140,8 @@ class Slices(Frozen):
 
     count: int
     asked_s: float | None = None
-    started_s: Duration = 0.0
-    ran_s: Duration = 0.0
+    started_s: Duration
+    ran_s: Duration
     left_share: float | None = None
     flushed: bool = False
 

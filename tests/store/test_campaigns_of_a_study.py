@@ -34,7 +34,7 @@ SOURCE = "\n".join((
 ))  # fmt: skip
 
 
-SLICES = Slices(count=40)
+SLICES = Slices(count=40, started_s=0.0, ran_s=1.0)
 
 
 @pytest.fixture

@@ -377,4 +377,5 @@ def stack_of(name: str, medium: str, parameters: dict[str, Any]) -> Cell:
 
 
 def record(cell: Cell, count: int = 20, **times: float) -> TrialRecord:
-    return made.trial(of=cell, provenance=Provenance(slices=Slices(count=count, **times)))
+    slices = Slices(count=count, **{"started_s": 0.0, "ran_s": 1.0, **times})
+    return made.trial(of=cell, provenance=Provenance(slices=slices))

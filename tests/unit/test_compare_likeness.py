@@ -207,7 +207,7 @@ def test_what_was_measured_in_slices_is_not_like_what_was_measured_whole(by: Mat
 
 
 def in_slices(record: TrialRecord) -> TrialRecord:
-    slices = Slices(count=40)
+    slices = Slices(count=40, started_s=0.0, ran_s=1.0)
     return record.model_copy(update={"provenance": record.provenance.model_copy(update={"slices": slices})})
 
 

@@ -214,7 +214,7 @@ def like_quick(
         trials += measured(
             own, middle, noise=0.35 if name in noisy else 0.01, blocks=6, metrics=metrics, validity=validity
         )
-    sliced = Provenance(slices=Slices(count=20))
+    sliced = Provenance(slices=Slices(count=20, started_s=0.0, ran_s=1.0))
     trials = [
         each.model_copy(update={"provenance": sliced}) if each.cell.workload.name in QUICK else each
         for each in trials

@@ -365,7 +365,7 @@ def test_numbers_of_notes_stand_beside_their_figure(width: int) -> None:
 def test_medians_of_slices_are_said_to_be_no_figures_of_whole_runs() -> None:
     """Where medians are shown. Whether trials were in slices is known from the trials, not from the plan."""
     planned = cells((EXT4, XFS), RANDOM, SYNCED)
-    sliced = {"provenance": Provenance(slices=Slices(count=20))}
+    sliced = {"provenance": Provenance(slices=Slices(count=20, started_s=0.0, ran_s=1.0))}
     some = five(planned[0], {IOPS: 1000}, **sliced) + five(planned[1], {IOPS: 2000}, **sliced)
     others = [each for cell in planned[2:] for each in five(cell, {IOPS: 1000})]
     said = "in slices (1 of 2 workloads): medians compare stacks; whole runs differ"
