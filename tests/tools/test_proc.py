@@ -19,7 +19,7 @@ from tests import leaks
 from tests.limits import LIMIT_S, ran, wait_for
 
 from fslab.errors import InterruptedBySignal, ToolFailedError, ToolMissingError, ToolTimeoutError
-from fslab.system import proc, process_marks, processes, signals, syscalls, users
+from fslab.system import path_owners, proc, process_marks, processes, signals, syscalls, users
 
 PYTHON = sys.executable
 ADD_KEY = {"x86_64": 248}  # else of the generic ABI
@@ -267,6 +267,24 @@ def test_a_process_that_has_its_environment_only_soon_is_marked(
         (only / str(child.pid)).symlink_to(f"/proc/{child.pid}")
         assert process_marks.marked_processes(mark, only) == [child.pid]
         child.end()
+
+
+def test_a_home_that_others_can_change_later_is_no_longer_passed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    verdicts: list[bool] = [True]
+    monkeypatch.setattr(path_owners, "is_closed", lambda *_, **__: verdicts[-1])
+    assert "HOME" in proc.environment()
+    verdicts.append(False)
+    assert "HOME" in proc.environment(), "not judged again for each process"
+    tmp_path.chmod(0o777)
+    assert "HOME" not in proc.environment(), "it was opened itself"
+    verdicts.append(True)
+    assert "HOME" in proc.environment()
+    verdicts.append(False)
+    monkeypatch.setattr(proc, "JUDGED_S", 0.0)
+    assert "HOME" not in proc.environment(), "a directory above it was opened, some time ago"
 
 
 DEEP = """

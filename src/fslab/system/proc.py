@@ -88,20 +88,25 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**inherited, "PATH": path, "LC_ALL": "C", "TZ": "UTC", **(extra or {})}
 
 
-_closed: set[tuple[Path, bool, int, int, int]] = set()
+JUDGED_S = 60.0
+_judged_s: dict[tuple[object, ...], float] = {}  # when a place was found closed
 
 
 def _is_closed(place: Path, *, sticky: bool) -> bool:
-    """Return ``path_owners.is_closed``. What was closed once, only trusted users can change: it is judged again if it
-    was replaced, and not for each process, which takes a millisecond where images are mounted."""
+    """Return ``path_owners.is_closed``. What was closed once, only trusted users can open to others: it is judged again
+    if it was replaced or has another owner or mode, or after ``JUDGED_S``, and not for each process, which takes a
+    millisecond where images are mounted."""
     try:
         about = os.stat(place)  # noqa: PTH116 - for each process
     except OSError:
         return path_owners.is_closed(place, sticky=sticky)
-    known = (place, sticky, about.st_dev, about.st_ino, about.st_uid)
-    if known not in _closed and path_owners.is_closed(place, sticky=sticky):
-        _closed.add(known)
-    return known in _closed
+    known = (place, sticky, about.st_dev, about.st_ino, about.st_uid, about.st_gid, about.st_mode)
+    now = time.monotonic()
+    if now - _judged_s.get(known, -JUDGED_S) < JUDGED_S:
+        return True
+    if is_closed := path_owners.is_closed(place, sticky=sticky):
+        _judged_s[known] = now
+    return is_closed
 
 
 def run(
