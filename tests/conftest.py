@@ -26,7 +26,7 @@ from tests.order import arranged, measures
 from tests.starter import ROUND_S, Forker, Starter
 
 from fslab.__main__ import GARBAGE
-from fslab.system import cpu_speed, mounts
+from fslab.system import cpu_speed, mountinfo
 
 GIB = 1 << 30
 _FORKER = "FSLAB_TEST_FORKER"
@@ -98,7 +98,7 @@ def _end(directory: Path) -> None:
 
 
 def _remove(directory: Path) -> None:
-    for mount in reversed([each for each in mounts.mounted() if each.target.is_relative_to(directory)]):
+    for mount in reversed([each for each in mountinfo.mounted() if each.target.is_relative_to(directory)]):
         # Lazily, because a mount can be busy. The test that left it has already failed.
         subprocess.run(["umount", "--lazy", str(mount.target)], check=True)
     shutil.rmtree(directory)

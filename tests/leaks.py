@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.limits import LIMIT_S
 
-from fslab.system import loop_devices, memory, mounts, sysfs
+from fslab.system import loop_devices, memory, mountinfo, sysfs
 
 GRACE_S = 20.0  # for a clean-up after SIGTERM; only a process that ignores it is killed then
 POLL_S = 0.05
@@ -101,7 +101,7 @@ def _devices(directories: tuple[Path, ...]) -> set[str]:
     found = {
         f"loop {name} on {image}" for name, image in _images() if _below(Path(image or "/"), directories)
     }
-    found |= {f"mount {mount.target}" for mount in mounts.mounted() if _below(mount.target, directories)}
+    found |= {f"mount {mount.target}" for mount in mountinfo.mounted() if _below(mount.target, directories)}
     return found | {f"link {link}" for link in links() if link.name.startswith(f"fslab-{os.getpid()}-")}
 
 

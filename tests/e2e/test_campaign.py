@@ -13,7 +13,7 @@ from tests.hold import Hold, mark_of
 from tests.limits import LIMIT_S
 
 import fslab as api
-from fslab.system import loop_devices, memory, mounts, paths, process_marks
+from fslab.system import loop_devices, memory, mountinfo, paths, process_marks
 
 pytestmark = pytest.mark.root
 
@@ -172,7 +172,7 @@ def is_mounted(own: Path) -> bool:
     """Return whether the test's campaign has its file system mounted."""
     journals = {path.stem for path in (own / "state").rglob("*.jsonl")}
     return any(
-        mount.target == paths.runtime() / name / "mnt" for mount in mounts.mounted() for name in journals
+        mount.target == paths.runtime() / name / "mnt" for mount in mountinfo.mounted() for name in journals
     )
 
 

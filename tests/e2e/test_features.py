@@ -15,7 +15,7 @@ from fslab.cell import MachineSpec
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
-from fslab.system import mounts, paths
+from fslab.system import mountinfo, paths
 from fslab.system.mountinfo import Mount
 
 __all__ = ["home"]
@@ -131,14 +131,14 @@ def test_what_a_killed_one_left_is_undone(fslab: Fslab) -> None:
     left = of_this_test()
     assert left
     fslab("clean")
-    assert not {mount.target for mount in left} & {mount.target for mount in mounts.mounted()}
+    assert not {mount.target for mount in left} & {mount.target for mount in mountinfo.mounted()}
     assert not list((paths.state() / "journal").glob("*.jsonl"))
 
 
 def of_this_test() -> list[Mount]:
     """Return the mounts of the campaigns whose journals are in this test's directories."""
     names = [path.stem for path in (paths.state() / "journal").glob("*.jsonl")]
-    return [mount for mount in mounts.mounted() if any(name in mount.target.parts for name in names)]
+    return [mount for mount in mountinfo.mounted() if any(name in mount.target.parts for name in names)]
 
 
 @pytest.mark.root

@@ -26,7 +26,7 @@ from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
 from fslab.storage.layouts._joined import holders
 from fslab.storage.parsed_stack import disk_slots, parsed_stack
-from fslab.system import kernel, loop_devices, mounts, paths, sysfs
+from fslab.system import kernel, loop_devices, mountinfo, mounts, paths, sysfs
 
 PLACE = Path("/run/disks")
 BLOCK_BYTES = 4096
@@ -448,7 +448,7 @@ def killed(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, A
         def look() -> list[str]:
             pools = shell("zpool", "list", "-H", "-o", "name").split()
             nodes = [str(path) for path in Path("/dev").glob("fslab-*")]
-            mounted = [str(each.target) for each in mounts.mounted() if each.filesystem == "zfs"]
+            mounted = [str(each.target) for each in mountinfo.mounted() if each.filesystem == "zfs"]
             return [*pools, *nodes, *mounted, *filter(is_in_use, paths)]
 
         words = json.dumps([{"spec": spec, "paths": paths}])

@@ -12,7 +12,7 @@ import pytest
 from tests import leaks
 from tests.limits import LIMIT_S, wait_for
 
-from fslab.system import cgroup, mounts
+from fslab.system import cgroup, mountinfo
 
 NAME = f"fslab-test-{os.getpid()}"
 STRAY = """
@@ -42,7 +42,7 @@ print(cgroup.create("below"))
 def group() -> Iterator[cgroup.ControlGroup]:
     made = cgroup.create(NAME)
     if made is None:
-        kinds = {each.filesystem for each in mounts.mounted()}
+        kinds = {each.filesystem for each in mountinfo.mounted()}
         pytest.skip(
             "this process's group is a service manager's" if "cgroup2" in kinds else "no cgroup version 2"
         )

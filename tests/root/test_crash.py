@@ -29,7 +29,7 @@ from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Kind
 from fslab.errors import InterruptedBySignal
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-from fslab.system import disk_server, files, loop_devices, mounts, proc
+from fslab.system import disk_server, files, loop_devices, mountinfo, mounts, proc
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
 
@@ -248,7 +248,7 @@ def stopped_while_mounted(process: subprocess.Popen[bytes], scratch: Path) -> bo
     wait_for(lambda: is_stopped(process.pid))
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     running = [pid for pid in children if not leaks.is_dead(Path(f"/proc/{pid}"))]
-    mounted = mounts.mounted(Path(f"/proc/{process.pid}/mountinfo"))
+    mounted = mountinfo.mounted(Path(f"/proc/{process.pid}/mountinfo"))
     # Its only other child makes states; one that mounts or unmounts would go on.
     states = [
         each for each in mounted if each.target.is_relative_to(scratch) and each.target.name == "mounted"
@@ -310,7 +310,7 @@ while ended != "whole":
         ended = "whole"
     except InterruptedBySignal:
         ended = "interrupted"
-    below = [str(each.target) for each in mounts.mounted() if each.target.is_relative_to(place)]
+    below = [str(each.target) for each in mountinfo.mounted() if each.target.is_relative_to(place)]
     found = (os.readlink("/proc/self/ns/mnt") == space, below, ended)
     left[f"{last} {commands[last - 1] if len(commands) >= last else ''}"] = found
 print(json.dumps(left))

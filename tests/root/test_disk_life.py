@@ -14,7 +14,7 @@ import pytest
 from tests.disk_server import BINARY, SIZE, Server
 from tests.limits import LIMIT_S, ran
 
-from fslab.system import loop_devices, mounts, proc
+from fslab.system import loop_devices, mountinfo, mounts, proc
 
 
 @pytest.mark.parametrize("options", [[], ["--timed"]])
@@ -50,7 +50,7 @@ def test_a_dead_server_does_not_hang_the_machine(
         writer.kill()
         writer.communicate()
     server.process.wait(60)
-    assert target not in [mount.target for mount in (*mounts.mounted(), *mounts.on_dead_disks())]
+    assert target not in [mount.target for mount in (*mountinfo.mounted(), *mounts.on_dead_disks())]
     assert not loop_devices.attached_to(server.disk)
 
 
@@ -169,4 +169,4 @@ def test_fifty_kills_leave_nothing(tmp_path: Path) -> None:
                 writer.kill()
                 writer.wait(60)
             server.end()
-        assert not [mount for mount in mounts.mounted() if mount.target == server.directory]
+        assert not [mount for mount in mountinfo.mounted() if mount.target == server.directory]

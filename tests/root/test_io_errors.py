@@ -11,7 +11,7 @@ from tests.disk_server import BINARY
 from tests.root.conftest import Document, RunCrash
 
 from fslab.faults import FILES
-from fslab.system import mounts
+from fslab.system import mountinfo
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
 
@@ -27,11 +27,11 @@ def struck(virtual: Virtual, document: Document, tmp_path: Path) -> Callable[[st
 
     def strike(filesystem: str, fault: str) -> dict[str, Any]:
         directory = virtual(filesystem, "--log", str(tmp_path / "fslab-disk.log"))
-        options = mounts.containing(directory).options
+        options = mountinfo.containing(directory).options
         found = document("fault", directory, fault, "--scratch", tmp_path)
         assert found["hit"] == found["reported"] + found["silent"] + found["unharmed"]
         assert (found["filesystem"], found["fault"], found["lost"]) == (filesystem, fault, 0)
-        assert mounts.containing(directory).options == options
+        assert mountinfo.containing(directory).options == options
         (directory / "more").write_text("x")
         return found
 

@@ -10,7 +10,7 @@ import pytest
 from tests.disk_server import BINARY
 from tests.root.conftest import Document, RunCrash
 
-from fslab.system import mounts, proc
+from fslab.system import mountinfo, proc
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
 
@@ -29,14 +29,14 @@ def test_what_was_synced_is_there_and_it_is_mounted_again(
 ) -> None:
     directory = virtual(filesystem, "--cache", "volatile")
     proc.run(["mount", "--make-shared", str(directory.parent)])
-    options = mounts.containing(directory).options
+    options = mountinfo.containing(directory).options
     found = recovered(directory)
     assert (found["filesystem"], found["lost"], found["damaged"]) == (filesystem, None, None)
     for name in ("recovery", "first_read", "first_write", "check"):
         assert found[f"{name}_ns"] > 0
     assert found["read_bytes"] > 0, "nothing was read to mount it"
     assert 0 <= found["kept_files"] <= FILES
-    after = mounts.containing(directory)
+    after = mountinfo.containing(directory)
     assert after.options == options
     assert [each.partition(":")[0] for each in after.propagation] == ["shared"]
     (directory / "more").write_text("x")

@@ -13,7 +13,7 @@ from fslab.campaign.sliced_rounds import run_in_slices
 from fslab.campaign.undo_journal import CampaignJournal
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey
 from fslab.storage import Workspace, mount_point
-from fslab.system import mounts
+from fslab.system import mountinfo
 from fslab.trial_record import Slices, Status, TrialRecord
 
 READ: dict[str, Any] = {"rw": "randread", "bs": "4k", "direct": True, "size": "8m", "runtime": "1s"}
@@ -56,7 +56,9 @@ def run(workspace: Workspace, wanted: list[Cell]) -> list[TrialRecord]:
     )
     assert [record.cell for record in records] == wanted
     assert not [
-        mount for mount in mounts.mounted() if mount.target == mount_point(workspace.runtime, wanted[0].turn)
+        mount
+        for mount in mountinfo.mounted()
+        if mount.target == mount_point(workspace.runtime, wanted[0].turn)
     ]
     return records
 

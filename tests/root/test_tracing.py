@@ -25,7 +25,7 @@ from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import statements_of
 from fslab.probes import REGISTRY, Target
 from fslab.storage import Workspace
-from fslab.system import mounts, namespaces
+from fslab.system import mountinfo, namespaces
 from fslab.tracing import figures, tracer
 from fslab.tracing.ebpf import DeviceSplit
 from fslab.tracing.tracer import Tracer
@@ -264,7 +264,7 @@ def test_doctor_s_sources_are_tried_and_undone() -> None:
 
 def test_nothing_is_mounted_by_looking_at_debugfs() -> None:
     def mounted() -> set[Path]:
-        return {mount.target for mount in mounts.mounted() if mount.filesystem in {"debugfs", "tracefs"}}
+        return {mount.target for mount in mountinfo.mounted() if mount.filesystem in {"debugfs", "tracefs"}}
 
     before = mounted()
     assert (namespaces.debugfs() / "bdi").is_dir()

@@ -12,7 +12,7 @@ import pytest
 from fslab.api import crash
 from fslab.errors import UnsafeError, UsageError
 from fslab.storage import user_mounts
-from fslab.system import mounts, proc
+from fslab.system import mountinfo, mounts, proc
 from fslab.system.mountinfo import Mount
 
 
@@ -28,7 +28,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
 
 
 def around(place: Path) -> list[Mount]:
-    return [mount for mount in mounts.mounted() if mount.target.is_relative_to(place.parent)]
+    return [mount for mount in mountinfo.mounted() if mount.target.is_relative_to(place.parent)]
 
 
 def refused(place: Path) -> str:
@@ -42,7 +42,7 @@ def refused(place: Path) -> str:
 
 
 def test_one_mount_is_left_to_the_test(place: Path) -> None:
-    user_mounts.check_restorable(mounts.containing(place))
+    user_mounts.check_restorable(mountinfo.containing(place))
     with pytest.raises(UsageError, match="no file system 'tmpfs'"):  # it declares no promises
         crash._ground(place / "new")
 

@@ -42,7 +42,7 @@ from fslab.cell import WorkloadSpec
 from fslab.errors import ToolFailedError, ToolMissingError, ToolOutputError, UsageError
 from fslab.filesystem_abilities import Ability
 from fslab.registry import Registry
-from fslab.system import mounts, namespaces, tools
+from fslab.system import mountinfo, namespaces, tools
 from fslab.tracing import figures
 from fslab.workloads import Job, ParsedWorkload, ToolOutput
 
@@ -455,7 +455,7 @@ def test_a_container_changes_only_its_own_copies(tmp_path: Path) -> None:
     copies = [path for path in (tmp_path / "container/upper").rglob("*.c") if path.is_file()]
     assert len(copies) == drive.load.appended == 7
     assert {path: path.read_bytes() for path in layers} == layers
-    assert [each for each in mounts.mounted() if each.target.is_relative_to(tmp_path)] == []
+    assert [each for each in mountinfo.mounted() if each.target.is_relative_to(tmp_path)] == []
     copies[0].write_bytes(copies[0].read_bytes()[:-1])
     assert "has other contents" in (application.problem(drive, "write") or "")
 

@@ -26,7 +26,7 @@ from fslab.faults import struck_files
 from fslab.faults import trial as fault_trial
 from fslab.storage import user_mounts
 from fslab.storage.filesystems import REGISTRY
-from fslab.system import mounts, path_owners, paths, tools
+from fslab.system import mountinfo, mounts, path_owners, paths, tools
 from fslab.system.mountinfo import Mount
 from fslab.system.signals import Teardown
 from fslab.system.temporary import TemporaryDirectory
@@ -122,7 +122,7 @@ def _ground(directory: Path) -> tuple[Path, Mount]:
     is, UnsupportedError if the promises of its file system are not known.
     """
     path_owners.check_closed(directory, "DIRECTORY")
-    mount = mounts.containing(directory)
+    mount = mountinfo.containing(directory)
     if not _is_campaigns(mount):
         user_mounts.check_restorable(mount)
     try:

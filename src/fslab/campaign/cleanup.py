@@ -24,6 +24,7 @@ from fslab.system import (
     disk_server,
     files,
     loop_devices,
+    mountinfo,
     mounts,
     path_owners,
     paths,
@@ -217,7 +218,7 @@ def _check_disk(journal: CampaignJournal, entry: JournalEntry) -> None:
     """Raise FslabError for what is missing because its disk is: it will be there again."""
     path = Path(entry.target)
     if entry.place is not None and not os.path.lexists(path):
-        there = str(mounts.containing(path).target) == entry.place
+        there = str(mountinfo.containing(path).target) == entry.place
         why, again = f"its file system is not mounted at {entry.place}", "mount it"
     elif entry.kind in _ON_ITS_DISK:
         there = bool(entry.nodes()) or _ON_ITS_DISK[entry.kind](entry.target)

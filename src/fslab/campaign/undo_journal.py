@@ -20,7 +20,7 @@ from fslab import untrusted_text
 from fslab.errors import BusyError, UnsafeError
 from fslab.names import is_word
 from fslab.storage.named_devices import DiskIdentity
-from fslab.system import files, memory, mounts, paths, sysfs
+from fslab.system import files, memory, mountinfo, mounts, paths, sysfs
 
 LOOK_S = 0.1
 FILES = frozenset({"image", "tree"})  # kinds of entries that can lie on a disk that is not mounted later
@@ -86,7 +86,7 @@ class CampaignJournal:
             item["devices"] = known
         if (
             kind in FILES
-            and (on := mounts.containing(Path(target).parent)).filesystem not in memory.FILE_SYSTEMS
+            and (on := mountinfo.containing(Path(target).parent)).filesystem not in memory.FILE_SYSTEMS
         ):
             item["place"] = str(on.target)
         self._append(item)

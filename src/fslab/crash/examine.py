@@ -22,7 +22,7 @@ from fslab.errors import MountError, UnsupportedError
 from fslab.filesystem_abilities import Ability, Needs
 from fslab.storage.crash_promises import Promises
 from fslab.storage.filesystems import FileSystem, others_in_log
-from fslab.system import files, kernel_log, mounts, page_cache, proc, syscalls
+from fslab.system import files, kernel_log, mountinfo, mounts, page_cache, proc, syscalls
 from fslab.system.kernel_log import WARNING, KernelMessages, belongs
 from fslab.system.signals import Teardown
 from fslab.system.syscalls import CLONE_NEWNS
@@ -159,7 +159,7 @@ def _call(call: Callable[..., None], *arguments: int) -> None:
 def _keep_only(needed: list[Path]) -> None:
     """Remove the mounts of loop devices, except those that these places lie on."""
     needed = [place.resolve() for place in needed]
-    for mount in reversed(mounts.mounted()):
+    for mount in reversed(mountinfo.mounted()):
         on_it = any(place.is_relative_to(mount.target) for place in needed)
         if mount.source.startswith("/dev/loop") and not on_it:
             proc.run(["umount", "--lazy", str(mount.target)], check=False)
@@ -227,7 +227,7 @@ class Examiner:
             if done.returncode != 0:
                 self._last_error = " | ".join([*self._kernel.reasons()[-_LINES:], one_line(done.stderr)])
                 return None
-            device = Path(mounts.containing(self.target).source).name
+            device = Path(mountinfo.containing(self.target).source).name
             work()
         if told := self._kernel.serious([device]):
             seen.findings.append(self._finding(Kind.KERNEL_LOG, " | ".join(told[:_LINES])))

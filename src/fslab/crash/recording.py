@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from fslab.crash.examine import Subject
 from fslab.crash.sources import Source
 from fslab.errors import FslabError, UnsupportedError
-from fslab.system import disk_server, files, mounts, proc, process_marks, sysfs
+from fslab.system import disk_server, files, mountinfo, mounts, proc, process_marks, sysfs
 from fslab.system.signals import Teardown, shielded
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Recording:
 
 def disk_of(directory: Path) -> Path:
     """Return the directory of the virtual disk under a mounted directory; UnsupportedError if it is not on one."""
-    source = Path(mounts.containing(directory).source)
+    source = Path(mountinfo.containing(directory).source)
     backing = sysfs.text(sysfs.block_directory(source) / "loop/backing_file") if source.exists() else None
     server = Path(backing).parent if backing else None
     if server is None or not disk_server.control_of(server).exists():

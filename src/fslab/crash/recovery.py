@@ -16,7 +16,7 @@ from fslab.crash import contents, recording
 from fslab.crash.examine import Complaints, Subject
 from fslab.crash.trial_request import RecoveryRequest
 from fslab.errors import FslabError
-from fslab.system import disk_server, mounts
+from fslab.system import disk_server, mountinfo, mounts
 from fslab.system.signals import Teardown
 from fslab.units import parse_size
 
@@ -51,7 +51,7 @@ def measure(directory: Path, device: str, tested: Subject, request: RecoveryRequ
 
     MountError if other processes use the file system, or if it cannot be mounted again.
     """
-    target, server = mounts.containing(directory).target, recording.disk_of(directory)
+    target, server = mountinfo.containing(directory).target, recording.disk_of(directory)
     os.chdir("/")  # a campaign starts its tools in the directory under test
     names = [Path(device).resolve().name]
     with Teardown() as undo:
@@ -79,7 +79,7 @@ def measure(directory: Path, device: str, tested: Subject, request: RecoveryRequ
 
 def _cut(server: Path, directory: Path, request: RecoveryRequest) -> None:
     """Write the files, cut power and unmount. Power is switched on again afterwards, even after an error."""
-    mount = mounts.containing(directory)
+    mount = mountinfo.containing(directory)
     with Teardown() as undo:
         undo.callback(disk_server.ask, server, "pace", real=True)
         undo.callback(disk_server.ask, server, "power_on")

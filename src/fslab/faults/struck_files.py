@@ -19,7 +19,7 @@ from fslab.crash.contents import BLOCK_BYTES
 from fslab.crash.examine import Subject
 from fslab.errors import FslabError, UnsupportedError
 from fslab.faults import FILES
-from fslab.system import disk_server, files, mounts
+from fslab.system import disk_server, files, mountinfo, mounts
 from fslab.system.signals import Teardown
 from fslab.system.temporary import TemporaryDirectory
 
@@ -52,7 +52,7 @@ class Ground:
     target: Path = field(init=False)
 
     def __post_init__(self) -> None:
-        self.target = mounts.containing(self.directory).target
+        self.target = mountinfo.containing(self.directory).target
 
     def path(self, number: int) -> Path:
         """Return the path of one of the files; each has its own directory."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fslab import features
 from fslab.features import NOT_SUPPORTED, FeatureFinding, FeatureGroup, TestPlace, Volume, feature
-from fslab.system import mounts, syscalls
+from fslab.system import mountinfo, mounts, syscalls
 from fslab.system.files import opened
 
 CHECKSUM_BYTES = 256 << 10
@@ -201,7 +201,7 @@ def _checkpoint(place: TestPlace, directory: int) -> FeatureFinding:
     file.write_bytes(NEW)
     mounts.flush(place.directory)
     with place.also_mounted(f"ro,cp={number}") as root:
-        found = root / file.relative_to(mounts.containing(file).target)
+        found = root / file.relative_to(mountinfo.containing(file).target)
         kept = found.read_bytes() == OLD and file.read_bytes() == NEW
     return features.yes("checkpoints, read-only") if kept else features.no("the checkpoint changed as well")
 

@@ -6,7 +6,7 @@ import struct
 
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume, feature
-from fslab.system import mounts, syscalls
+from fslab.system import mountinfo, mounts, syscalls
 from fslab.system.files import opened
 
 
@@ -62,7 +62,7 @@ def quotas(place: TestPlace) -> FeatureFinding:
 
 def _of_a_file(place: TestPlace) -> bool:
     """Switch quotas on in an empty file if the mount option asks for them and they are off. Return whether it works."""
-    if "usrquota" not in mounts.containing(place.directory).options.split(","):
+    if "usrquota" not in mountinfo.containing(place.directory).options.split(","):
         return False
     try:
         syscalls.used_by_user(place.device, USER)

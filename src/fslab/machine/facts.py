@@ -30,7 +30,7 @@ from fslab.machine.fact import (
     selected_of,
     text_of,
 )
-from fslab.system import mounts, paths, sysfs, warm_memory
+from fslab.system import mountinfo, paths, sysfs, warm_memory
 from fslab.system.mountinfo import Mount
 
 DMI = "sys/class/dmi/id"
@@ -86,7 +86,7 @@ def _images(root: Path) -> Mount | None:
     if not is_real(root):
         return None
     try:
-        return mounts.containing(paths.images())
+        return mountinfo.containing(paths.images())
     except (OSError, ValueError):
         return None
 

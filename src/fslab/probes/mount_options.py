@@ -6,7 +6,7 @@ Reads ``/proc/self/mountinfo`` (proc_pid_mountinfo(5)) and, for ext4, ``/proc/fs
 from collections.abc import Mapping
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.system import mounts
+from fslab.system import mountinfo
 
 
 class MountOptions(Probe):
@@ -20,7 +20,7 @@ class MountOptions(Probe):
         """Return all options, as the kernel spells them."""
         own = target.proc / "fs/ext4" / (target.volume or ".") / "options"
         there = target.filesystem is not None and target.directory.is_dir()
-        shown = mounts.containing(target.directory).options.split(",") if there else []
+        shown = mountinfo.containing(target.directory).options.split(",") if there else []
         listed = own.read_text().split() if target.volume and own.is_file() else []
         return {"options": [*dict.fromkeys((*shown, *listed))]}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fslab.errors import BusyError, UnsafeError
 from fslab.storage import blank_check, device_overlap
-from fslab.system import device_writers, files, loop_devices, mounts, proc, sysfs
+from fslab.system import device_writers, files, loop_devices, mountinfo, proc, sysfs
 from fslab.system.tools import Tool, require
 
 # Names of the disk, its position or its partition. Not by-uuid and by-label: a copy of the disk has the same names, and
@@ -165,7 +165,7 @@ def _block_device(path: str) -> Path:
 
 
 def _check_mounts(numbers: set[str], path: str) -> None:
-    for mount in mounts.mounted():
+    for mount in mountinfo.mounted():
         if mount.device in numbers or _source_number(mount.source) in numbers:
             raise UnsafeError(
                 f"is mounted at {mount.target}", where=path, hint="choose another device, or unmount it"

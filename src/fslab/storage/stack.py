@@ -19,7 +19,7 @@ from fslab.storage.layouts import LayoutPlan
 from fslab.storage.mounted_stack import Stack, check_parts, drop_buffers, source_name
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.storage.zpool import Pool
-from fslab.system import kernel, mounts, proc, sysfs
+from fslab.system import kernel, mountinfo, mounts, proc, sysfs
 from fslab.system.files import opened
 
 STRIPES = ("stripe", "sunit", "swidth")
@@ -196,7 +196,7 @@ def _stripes(target: Path) -> dict[str, str] | None:
 def _on_directory(spec: StackSpec, workspace: Workspace, provided: StackDevice | Path) -> Stack:
     if isinstance(provided, StackDevice):
         raise TypeError(f"{spec.medium.type} says that it is not formatted but provides a device")
-    mount = mounts.containing(provided)
+    mount = mountinfo.containing(provided)
     watched = (name,) if (name := mounts.device_under(mount)) else ()
     place: dict[str, Any] = {"mount_options": mount.options}
     if name:

@@ -23,7 +23,7 @@ def check_restorable(mount: Mount) -> None:
     system would become all of it. A second mount keeps in memory what the test takes from the disk. What a mount gets
     from its master in another namespace cannot be arranged again.
     """
-    others = [other for other in mounts.mounted() if other.number != mount.number]
+    others = [other for other in mountinfo.mounted() if other.number != mount.number]
     whole = b"subvol=" + bytes(mount.root) in mountinfo.unescaped(mount.super_options).split(b",")
     with files.opened(mount.target, os.O_PATH) as place:
         hidden = trees.mount_of(place).split()[1] != str(mount.number)

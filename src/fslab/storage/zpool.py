@@ -18,7 +18,7 @@ from fslab.storage import Workspace, undone_later
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import Argv, LayoutPlan
-from fslab.system import mounts, proc
+from fslab.system import mountinfo, mounts, proc
 
 KIND = "pool"  # in a campaign's journal
 DEV = Path("/dev")
@@ -93,7 +93,7 @@ def clean(node: str) -> None:
     nodes = [each for each in (path, *sorted(path.parent.glob(f"{path.name}.*"))) if each.is_block_device()]
     for driver in (driver for _, driver in FILESYSTEMS if nodes and driver.imported):
         if _lies_on(driver, node):
-            for mount in mounts.mounted():
+            for mount in mountinfo.mounted():
                 if (mount.filesystem, mount.source) == (driver.mount_type, path.name):
                     mounts.unmount(mount.target)
         _export(driver, node, lambda argv: proc.run(argv, check=False))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.errors import UnsupportedError
-from fslab.system import mounts, processes, signals, sysfs, tools, waiting
+from fslab.system import mountinfo, processes, signals, sysfs, tools, waiting
 
 log = logging.getLogger("fslab.cgroup")
 DELEGATED = ("user.delegate", "trusted.delegate")  # attributes that systemd sets on a delegated group
@@ -128,7 +128,7 @@ def _own() -> Path | None:
     """Return the directory of this process's group if it may have groups below it."""
     lines = (sysfs.text(Path("/proc/self/cgroup")) or "").splitlines()
     group = next((line.removeprefix("0::") for line in lines if line.startswith("0::")), None)
-    hierarchy = next((each.target for each in mounts.mounted() if each.filesystem == "cgroup2"), None)
+    hierarchy = next((each.target for each in mountinfo.mounted() if each.filesystem == "cgroup2"), None)
     if group is None or hierarchy is None or ".." in Path(group).parts:
         return None
     found = hierarchy / group.lstrip("/")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fslab.errors import NoSpaceError
-from fslab.system import mounts, path_owners, sysfs
+from fslab.system import mountinfo, path_owners, sysfs
 from fslab.units import format_size
 
 FILE_SYSTEMS = frozenset({"tmpfs", "ramfs"})
@@ -41,7 +41,7 @@ def _rooms_of_groups(root: Path) -> Iterator[int]:
 
 def holds(place: Path) -> bool:
     """Return whether files in ``place`` take memory."""
-    return mounts.containing(place).filesystem in FILE_SYSTEMS
+    return mountinfo.containing(place).filesystem in FILE_SYSTEMS
 
 
 def check_room(size_bytes: int) -> None:

@@ -67,6 +67,17 @@ def parse(text: bytes) -> list[Mount]:
     return [Mount.of(line) for line in text.split(b"\n") if line]
 
 
+def mounted(path: Path = OWN) -> list[Mount]:
+    return parse(path.read_bytes())
+
+
+def containing(path: Path) -> Mount:
+    """Return the mount that ``path`` lies on."""
+    real = path.resolve()
+    inside = [mount for mount in mounted() if real.is_relative_to(mount.target)]
+    return max(reversed(inside), key=lambda mount: len(mount.target.parts))
+
+
 def line_of(number: int, text: bytes) -> bytes | None:
     """Return the line of the mount with this id; None if there is none."""
     return next((line for line in text.split(b"\n") if line.startswith(b"%d " % number)), None)

@@ -20,10 +20,6 @@ UNMOUNT_DEADLINE_S = 20.0
 ANSWER_S = 10.0
 
 
-def mounted(path: Path = mountinfo.OWN) -> list[Mount]:
-    return mountinfo.parse(path.read_bytes())
-
-
 def at(target: Path) -> Mount | None:
     """Return the mount whose mount point is exactly ``target`` (the topmost, if several), or None."""
     real = target.resolve()
@@ -31,13 +27,6 @@ def at(target: Path) -> Mount | None:
     # Only the line of that mount is parsed: this is asked before and after each of a trial's.
     line = next((each for each in reversed(lines) if mountinfo.target_of(each) == os.fsencode(real)), None)
     return None if line is None else Mount.of(line)
-
-
-def containing(path: Path) -> Mount:
-    """Return the mount that ``path`` lies on."""
-    real = path.resolve()
-    inside = [mount for mount in mounted() if real.is_relative_to(mount.target)]
-    return max(reversed(inside), key=lambda mount: len(mount.target.parts))
 
 
 def check_answers(path: Path, limit_s: float = ANSWER_S) -> None:
@@ -75,7 +64,7 @@ def lower_devices(name: str) -> list[str]:
     if (block / "partition").exists():
         found.append(block.parent.name)
     if backing := sysfs.text(block / "loop/backing_file"):
-        device = device_under(containing(Path(backing)))
+        device = device_under(mountinfo.containing(Path(backing)))
         found += [device] if device else []
     return found
 
@@ -90,7 +79,7 @@ def unmount(
     from any, in a mount namespace of fslab's own. MountError if something else is mounted there, or over it.
     """
     ends = time.monotonic() + deadline_s
-    while there := [mount for mount in mounted() if mount.target == target.resolve()]:
+    while there := [mount for mount in mountinfo.mounted() if mount.target == target.resolve()]:
         if len(there) > 1 or not (devices is None or _is_from(there[0], devices)):
             raise MountError(
                 f"not unmounted: another program mounted {there[-1].source} ({there[-1].filesystem}) there",
@@ -150,7 +139,9 @@ def _mounted_by(device: Path) -> list[str]:
     real = os.path.realpath(device)
     for process in PROC.glob("[0-9]*"):
         try:
-            if any(os.path.realpath(mount.source) == real for mount in mounted(process / "mountinfo")):
+            if any(
+                os.path.realpath(mount.source) == real for mount in mountinfo.mounted(process / "mountinfo")
+            ):
                 name = sysfs.text(process / "comm")
                 found.setdefault((process / "ns/mnt").readlink(), f"process {process.name} ({name})")
         except OSError:
@@ -163,7 +154,7 @@ def on_dead_disks() -> list[Mount]:
 
     One such mount makes mkfs.btrfs fail for every device, because mkfs.btrfs reads all mounts.
     """
-    loops = [mount for mount in mounted() if mount.source.startswith("/dev/loop")]
+    loops = [mount for mount in mountinfo.mounted() if mount.source.startswith("/dev/loop")]
     return [mount for mount in loops if _is_unreachable(mount.device)]
 
 

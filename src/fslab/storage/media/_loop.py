@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fslab.errors import MountError, NeedsRootError, UnsafeError, UnsupportedError
 from fslab.storage import Growth, StackDevice, Workspace, images, undone_later
-from fslab.system import files, loop_devices, mounts, proc, rights, signals, sysfs
+from fslab.system import files, loop_devices, mountinfo, proc, rights, signals, sysfs
 
 _REMOVED = frozenset({errno.ENXIO, errno.ENODEV, errno.ENOENT})
 _NO_NODE = "a container needs the nodes /dev/loop* of the host"
@@ -92,7 +92,7 @@ def attach(
     facts = {
         **sysfs.geometry(device),
         "direct_io": used,
-        "backing_filesystem": mounts.containing(image).filesystem,
+        "backing_filesystem": mountinfo.containing(image).filesystem,
         "image_allocated_bytes": image.stat().st_blocks * 512,
     }
     return StackDevice(
