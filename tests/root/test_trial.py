@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.limits import LIMIT_S
 
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, Fresh, MachineSpec, MediumSpec, TrialKey
-from fslab.storage import Workspace
+from fslab.storage import Workspace, images
 from fslab.system import cgroup, proc, warm_memory
 from fslab.system.kernel_log import KernelMessages
 from fslab.trial_record import Status, TrialRecord
@@ -360,3 +361,17 @@ def test_a_medium_that_has_less_room_than_its_size_says_so_when_it_is_full(
     record = run(workspace, made.cell(sparse, "command", {"run": written}, cache=Cache.WARM))
     assert record.status_text == "failed:no_space", record.error
     assert "more 'room'" in str(record.error)
+
+
+def test_a_full_directory_of_a_sparse_image_fails_mkfs_for_lack_of_space(
+    workspace: Workspace, small_disk: Path
+) -> None:
+    proc.run(["mount", "-o", "remount,size=100m", str(small_disk)])
+    sparse = made.spec("ext4", "loop", {"size": "400m", "room": "60m", "path": str(small_disk)})
+    written = made.cell(sparse, "command", {"run": "touch {directory}/x"}, cache=Cache.WARM)
+    assert run(workspace, written).metrics
+    images.empty(next(small_disk.glob("*.img")), workspace)  # as before each trial of a campaign
+    (small_disk / "of another program").write_bytes(bytes(os.statvfs(small_disk).f_bavail * 4096))
+    record = run(workspace, written, block=1)
+    assert record.status_text == "failed:no_space", record.error
+    assert "choose smaller sizes, or another 'path'" in str(record.error)

@@ -6,8 +6,10 @@ If memory runs out nevertheless, the kernel kills the tools before fslab.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from tests import made
 
 from fslab import feasibility
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
-from fslab.errors import NoSpaceError, UnsafeError
+from fslab.errors import InterruptedBySignal, MkfsError, NoSpaceError, UnsafeError
 from fslab.storage import Growth, Workspace, images
 from fslab.storage.mounted_stack import Stack
 from fslab.system import memory, priority, proc
@@ -315,3 +317,23 @@ def test_the_directory_of_a_sparse_image_is_looked_at(
     sparse.image.unlink()
     with pytest.raises(UnsafeError, match="removed the image"):
         images.check_growth(sparse)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(5, "Input/output error"), NoSpaceError),
+        (MkfsError("mkfs.ext4 exited 1"), NoSpaceError),
+        (InterruptedBySignal(signal.SIGINT), InterruptedBySignal),
+        (UnsafeError("another disk"), UnsafeError),
+    ],
+)
+def test_a_full_medium_explains_an_error_but_hides_no_interruption(
+    error: BaseException, told: type[BaseException]
+) -> None:
+    def full() -> None:
+        raise NoSpaceError("full")
+
+    with pytest.raises(told), ExitStack() as undo:
+        images.tell_when_full(undo, full)
+        raise error

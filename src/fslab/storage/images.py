@@ -5,12 +5,13 @@ On a sparse or only fallocated image, first writes include the allocation in the
 
 import errno
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 
-from fslab.errors import FULL_DISK, NoSpaceError, UnsafeError, UsageError
+from fslab.errors import FULL_DISK, NoSpaceError, ToolFailedError, ToolOutputError, UnsafeError, UsageError
 from fslab.storage import Growth, Workspace, undone_later
 from fslab.system import files, memory, path_owners
 from fslab.system.files import opened
@@ -25,6 +26,7 @@ GROWTH_SLACK = (
     64  # an image may have 1/64 more than its room: its file system counts what it needs to find its blocks
 )
 MEMORY = "memory"
+_OF_FULL_DISK = (OSError, NoSpaceError, ToolFailedError, ToolOutputError)
 ONLY_YOURS = "choose a 'path' for the medium that only you can write to"
 
 
@@ -87,6 +89,21 @@ def check_growth(growth: Growth) -> None:
             hint="give the medium more 'room', or choose smaller files",
         )
     check_room(growth.image.parent, 0)
+
+
+def tell_when_full(undo: ExitStack, check: Callable[[], None], *, if_failed: bool = False) -> None:
+    """Call ``check`` when the stack is taken down: its NoSpaceError takes the place of the error that a program or the
+    file system reports, such as an I/O error, but not of an interruption. ``if_failed``: only if there is one."""
+
+    def ended(
+        kind: type[BaseException] | None,
+        error: BaseException | None,  # noqa: ARG001
+        trace: TracebackType | None,  # noqa: ARG001
+    ) -> None:
+        if not if_failed if kind is None else issubclass(kind, _OF_FULL_DISK):
+            check()
+
+    undo.push(ended)
 
 
 def check_memory(size_bytes: int) -> None:

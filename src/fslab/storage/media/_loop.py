@@ -80,6 +80,8 @@ def attach(
 ) -> StackDevice:
     """Attach a loop device to ``image``, and check that it uses direct I/O if it should. ``sector_bytes``: its logical
     block size; None: the default. ``discard``: do not forbid discards."""
+    if grows:
+        images.tell_when_full(undo, partial(images.check_growth, grows), if_failed=True)
     direct = direct and loop_devices.allows_direct_io(image)
     words = partial(loop_devices.attach_argv, image, direct=direct, sector_bytes=sector_bytes)
     device, check = _attached(image, workspace, undo, words, new=discard)

@@ -5,6 +5,7 @@ It measures the work of the file system and not of a disk: only CPU and memory l
 
 import os
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from pydantic import Field
@@ -66,7 +67,7 @@ class Ram(_image.ImageMedium[RamOptions]):
             workspace.media[str(directory)] = size
         image = _loop.image_for(directory, workspace, slot, size, room_bytes=_image.sparse_bytes(options))
         if options.room:
-            undo.callback(_check_left, directory, options.room)
+            images.tell_when_full(undo, partial(_check_left, directory, options.room))
         # Direct I/O on tmpfs (possible since Linux 6.6) only saves a copy, so its absence is not worth a warning.
         return _loop.attach(image, workspace, undo, expect_direct=False, sector_bytes=options.sector_size)
 

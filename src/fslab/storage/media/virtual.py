@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ class Virtual(media.Medium[VirtualOptions]):
     ) -> StackDevice:
         """Return a loop device on the slot's disk. Until the run, it has no real time: filling would take minutes."""
         server = _disk.served(options, workspace, slot)
-        undo.callback(_disk.check_room, server, options)
+        images.tell_when_full(undo, partial(_disk.check_room, server, options))
         device = _disk.attach(server, options, workspace, undo, discard=self.discards(options))
         server.ask("pace", real=False)
         return device
