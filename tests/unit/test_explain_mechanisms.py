@@ -215,7 +215,8 @@ def test_what_a_transaction_writes() -> None:
     figures = {"device_written_per_transaction": 480.0 * 1024, "device_flushes_per_transaction": 7.74}
     found = by_mechanism(seen(cell(), figures))
     assert found["transaction-traffic"] == (
-        "Each transaction wrote 480 KiB to the disk and flushed its cache 7.7 times."
+        "Each transaction wrote 480 KiB to the disk and flushed its cache 7.7 times, "
+        "on average and with what the application's start and end wrote."
     )
     reads = {"device_written_per_transaction": 20.0, "device_flushes_per_transaction": 0.0}
     assert "transaction-traffic" not in by_mechanism(seen(cell(), reads))

@@ -147,7 +147,7 @@ class TransactionTraffic(Mechanism):
         yield self.explanation(
             evidence,
             f"Each transaction wrote {format_size(written.value)} to the disk and flushed its cache "
-            f"{flushes.value:.2g} times.",
+            f"{flushes.value:.2g} times, on average and with what the application's start and end wrote.",
             written,
             flushes,
             weight=written.value / _PLAIN_TRANSACTION,
