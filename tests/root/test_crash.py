@@ -280,7 +280,7 @@ from fslab.crash.sources import Kind
 from fslab.crash.sequences import Sequences
 from fslab.errors import InterruptedBySignal
 from fslab.storage.filesystems import REGISTRY
-from fslab.system import mounts, proc, signals
+from fslab.system import mountinfo, proc, signals
 place, image = map(Path, sys.argv[1:])
 tested = examine.subject(REGISTRY.get("ext4"), "rw", ".", image)
 source = Sequences(chosen=(bounded_sequences.parse(["write n", "fsync n"]),))

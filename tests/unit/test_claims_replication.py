@@ -160,7 +160,7 @@ def test_the_conditions_are_those_of_trials_that_ran() -> None:
 
 
 def test_a_plan_tells_how_near_the_machine_is_to_the_publication() -> None:
-    text = """{title: t, on: uml, guest_memory: 512m, media: {m: {type: ram, size: 1g}},
+    text = """{title: t, on: uml, guest_memory: 512m, media: {m: {type: ram, size: 2g}},
       stacks: {a: {medium: m, filesystem: ext4}}, workloads: {w: {tool: dd, op: write, bs: 1m, count: 1024}},
       published: {conditions: {processors: "1", memory: 512 MiB, amounts: all}}}"""
     guest, host = (

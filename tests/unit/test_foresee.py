@@ -18,7 +18,7 @@ STUDY = """\
 title: t
 media: {m: {type: ram, size: SIZE}}
 stacks: {fs: {medium: m, filesystem: [ext4, f2fs]}}
-workloads: {w: {tool: fio, rw: write, bs: 1m, size: 64m, direct: true}}
+workloads: {w: {tool: fio, rw: write, bs: 1m, size: 8m, direct: true}}
 """
 
 
