@@ -19,7 +19,7 @@ from fslab.campaign import launch, liveness, trial_loop
 from fslab.campaign.liveness import as_it_is
 from fslab.campaign.observer import Observer
 from fslab.errors import StoreLostError
-from fslab.store import database, retry
+from fslab.store import connections, retry
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 from fslab.study import load
@@ -78,7 +78,7 @@ def finishes_with_the_kept_trial(campaign: Campaign, store: Store) -> None:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "WAITS_S", (0.01, 0.01))
-    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(connections, "BUSY_TIMEOUT_S", 0.05)
 
 
 @pytest.mark.usefixtures("hasty")

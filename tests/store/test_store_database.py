@@ -12,7 +12,7 @@ from tests.postgresql import Cluster
 from tests.store.sql import sql
 
 from fslab.errors import StoreError, StoreLostError
-from fslab.store import database, database_errors, schema
+from fslab.store import connections, database_errors, schema, store_url
 from fslab.store.store import Store
 
 
@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> Path:
     ],
 )
 def test_no_password_of_a_url_is_shown(url: str) -> None:
-    shown = database.place_of(database.store_url(url))
+    shown = store_url.place_of(store_url.store_url(url))
     assert "hush" not in shown
     assert shown.startswith("postgresql+psycopg://")
     assert "h/d" in shown
@@ -43,7 +43,7 @@ def test_no_password_of_a_url_is_shown(url: str) -> None:
 )
 def test_what_is_no_url_is_an_error_without_its_password(url: str) -> None:
     with pytest.raises(StoreError, match="not a path or a database URL") as raised:
-        database.store_url(url)
+        store_url.store_url(url)
     assert "hush" not in str(raised.value)
 
 
@@ -135,7 +135,7 @@ def test_neither_a_lock_nor_a_statement_without_an_end_is_waited_for(
     cluster: Cluster, current: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each machine of a fleet can lock rows, and the owner of a database can make a view of a table."""
-    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(connections, "BUSY_TIMEOUT_S", 0.2)
     monkeypatch.setattr(database_errors, "STATEMENT_LIMIT_S", 3)
     name = cluster.database(like=current)
     with (
@@ -166,7 +166,7 @@ def test_store_with_another_schema_is_refused_and_left_alone(store: Store, url: 
         StoreError, match=f"has schema {other}, and this fslab reads only schema {schema.SCHEMA}"
     ) as caught:
         Store.open(url)
-    assert caught.value.where == database.place_of(database.store_url(url))
+    assert caught.value.where == store_url.place_of(store_url.store_url(url))
     assert sql(url, f"SELECT * FROM {schema.VERSION_TABLE}") == [(other,)]
 
 
@@ -203,22 +203,22 @@ def test_default_store_is_in_the_users_data_directory(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", "/data")
-    assert database.store_url(None).database == "/data/fslab/store.sqlite"
+    assert store_url.store_url(None).database == "/data/fslab/store.sqlite"
     # XDG Base Directory Specification 0.8: relative paths are invalid and to be ignored
     monkeypatch.setenv("XDG_DATA_HOME", "relative")
-    assert database.default_path() == tmp_path / ".local/share/fslab/store.sqlite"
+    assert store_url.default_path() == tmp_path / ".local/share/fslab/store.sqlite"
     monkeypatch.delenv("XDG_DATA_HOME")
-    assert database.default_path() == tmp_path / ".local/share/fslab/store.sqlite"
+    assert store_url.default_path() == tmp_path / ".local/share/fslab/store.sqlite"
 
 
 def test_url_may_be_a_path_or_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert database.store_url("my store.db").database == str(tmp_path / "my store.db")
-    assert database.store_url("postgresql+psycopg://me@host/lab").drivername == "postgresql+psycopg"
+    assert store_url.store_url("my store.db").database == str(tmp_path / "my store.db")
+    assert store_url.store_url("postgresql+psycopg://me@host/lab").drivername == "postgresql+psycopg"
     with Store.open(f"sqlite:///{tmp_path}/by-url.sqlite") as opened:
         assert opened.path == f"{tmp_path}/by-url.sqlite"
 
 
 def test_password_is_never_shown() -> None:
-    url = database.store_url("postgresql+psycopg://me:secret@host/lab")
-    assert database.place_of(url) == "postgresql+psycopg://me:***@host/lab"
+    url = store_url.store_url("postgresql+psycopg://me:secret@host/lab")
+    assert store_url.place_of(url) == "postgresql+psycopg://me:***@host/lab"

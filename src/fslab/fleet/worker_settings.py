@@ -21,8 +21,8 @@ from fslab.errors import UnsafeError, UsageError
 from fslab.machine import tunables
 from fslab.names import Word, short_word, shown
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.store.database import has_password
 from fslab.store.fleet_values import LONGEST_NAME
+from fslab.store.store_url import has_password
 from fslab.system import path_owners, paths
 from fslab.workloads import REGISTRY as WORKLOADS
 

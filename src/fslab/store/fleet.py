@@ -20,7 +20,7 @@ from fslab.cell import Frozen
 from fslab.errors import FslabError, NotStoredError, StoreError
 from fslab.names import shown
 from fslab.store import queries, rows
-from fslab.store.database import open_engine, place_of, store_url
+from fslab.store.database import open_engine
 from fslab.store.database_errors import checked_contents
 from fslab.store.fleet_sql import (
     ASSIGNMENT,
@@ -45,6 +45,7 @@ from fslab.store.schema import fleet_assignments as assignments
 from fslab.store.schema import fleet_machines as machines
 from fslab.store.schema import fleet_schedules as schedules
 from fslab.store.store import Store
+from fslab.store.store_url import place_of, store_url
 
 log = logging.getLogger("fslab.store")
 Row = TypeVar("Row", bound=Frozen)

@@ -19,9 +19,11 @@ from fslab.errors import NotStoredError, StoreError
 from fslab.names import study_id
 from fslab.store import campaign_locks, queries, read_limits, rows
 from fslab.store.campaign import Campaign, CampaignEntry, CampaignStatus
-from fslab.store.database import WRITING, open_engine, place_of, store_option, store_url
+from fslab.store.connections import WRITING
+from fslab.store.database import open_engine
 from fslab.store.database_errors import WRONG_CONTENT, checked_contents, translated
 from fslab.store.retry import written
+from fslab.store.store_url import place_of, store_option, store_url
 from fslab.trial_record import TrialRecord
 
 log = logging.getLogger("fslab.store")
