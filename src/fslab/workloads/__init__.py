@@ -45,6 +45,7 @@ from fslab.workloads._contract import flags as flags
 from fslab.workloads._contract import is_known as is_known
 from fslab.workloads._contract import long_options as long_options
 from fslab.workloads._contract import mistake as mistake
+from fslab.workloads._contract import nearly_all_flushed as nearly_all_flushed
 from fslab.workloads._contract import other_output as other_output
 from fslab.workloads._contract import stored_bytes as stored_bytes
 from fslab.workloads._contract import text_key as text_key

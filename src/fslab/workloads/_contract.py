@@ -69,6 +69,7 @@ class Parameters(EntryOptions):
 SECTOR_BYTES = 512
 BLOCK_BYTES = 4096  # of any file system, for estimates
 _INODE_BYTES = 1024  # ext4: 256; btrfs: about 700 with its back references and directory items
+_MOST_LEFT = 0.1  # of the writes
 
 
 def check_sectors(key: str, size_bytes: int) -> None:
@@ -248,6 +249,12 @@ def is_known(percent: float, count: int) -> bool:
     """Return whether a percentile of so many operations is below one of them. Otherwise it is the longest one, and
     longer for a stack that did more of them."""
     return ceil(round(count * percent / 100, 6)) < count
+
+
+def nearly_all_flushed(left: float, writes: float) -> bool:
+    """Return whether so few of the writes can have no flush after them that their rate is one of the device: at the end
+    of a run, threads are between a write and its fsync."""
+    return left <= _MOST_LEFT * writes
 
 
 def total(amounts: Iterable[int | None]) -> int | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from fslab.filesystem_abilities import Ability
 from fslab.units import parse_duration
-from fslab.workloads import Parameters
+from fslab.workloads import Parameters, nearly_all_flushed
 from fslab.workloads._fio_amounts import (
     DEFAULT_REQUEST_BYTES,
     FileSet,
@@ -20,8 +20,6 @@ from fslab.workloads._fio_amounts import (
     size_or_none,
 )
 from fslab.workloads._fio_options import NAME, directions, read_share, writes_through, writes_zeros
-
-_LEFT = 0.1  # of the requests that write
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +79,7 @@ class OneJob:
         if self.number("end_fsync", 0) or through:
             return True
         every = self.number("fsync", 0) or self.number("fdatasync", 0)
-        return 0 < every * self.number("numjobs", 1) <= _LEFT * writes
+        return every > 0 and nearly_all_flushed(every * self.number("numjobs", 1), writes)
 
     @property
     def direct(self) -> bool:

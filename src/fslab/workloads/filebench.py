@@ -26,6 +26,7 @@ from fslab.workloads import (
     Traits,
     Workload,
     long_options,
+    nearly_all_flushed,
     stored_bytes,
 )
 from fslab.workloads import _engine_document as documents
@@ -38,7 +39,6 @@ _UNKNOWN_BYTES = 1 << 30
 _SYNCS = frozenset({"fsync", "fsyncset"})
 _WRITES = frozenset({"write", "writewholefile", "appendfile", "appendfilerand", "aiowrite"})
 _OF_A_CLOCK = ("ops_rate", "bandwidth", "latency_mean", "latency_p99", "read_rate", "write_rate")
-_NEARLY = 0.9
 _PACED = frozenset({"videoserver"})  # by default; others that can be paced have an $eventrate of 0
 _PACES = re.compile(r"\b(eventgen|eventlimit|opslimit|iopslimit|bwlimit|delay|sleep)\b")
 # Default number of files and bytes in all filesets of each personality. The engine defines the personalities.
@@ -316,17 +316,14 @@ def _with_sync(rate: float | None, run: Mapping[str, Any], operation: documents.
 
 
 def _flushed(parameters: FilebenchParameters, run: Mapping[str, Any]) -> bool | None:
-    """Return whether written data reached the device within the measured time; None if nothing was written.
-
-    Nearly one fsync per write is enough: at the end of the run, a few threads are between a write and its fsync.
-    """
+    """Return whether written data reached the device within the measured time; None if nothing was written."""
     if not run["summary"]["bytes_written"]:
         return None
     counts = {True: 0, False: 0}
     for flowop in run["flowops"]:
         if flowop["kind"] in _SYNCS | _WRITES:
             counts[flowop["kind"] in _SYNCS] += flowop["count"]
-    return parameters.syncfs or counts[True] >= _NEARLY * counts[False]
+    return parameters.syncfs or nearly_all_flushed(counts[False] - counts[True], counts[False])
 
 
 def _count(value: str, default: int) -> int:

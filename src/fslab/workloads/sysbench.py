@@ -32,13 +32,13 @@ from fslab.workloads import (
     check_sectors,
     flags,
     long_options,
+    nearly_all_flushed,
 )
 
 _PREPARE_BYTES_PER_S = 300e6
 _GUESSED_EVENTS_PER_S = 10e3
 _LEAST_BYTES = 4 << 20
 _LEAST_EVENTS = 100
-_LEFT = 0.1  # of the requests, after the last fsync
 _NS_PER_MS = 1e6
 _BUCKET = re.compile(r"^ +(\d+\.\d+) \|\**\s+(\d+)$", re.MULTILINE)
 _PERCENTILE = 95
@@ -315,7 +315,8 @@ def _flushed(parameters: SysbenchParameters, events: float) -> bool | None:
     if not parameters.writes:
         return None
     always = "on" in {parameters.file_fsync_all, parameters.file_fsync_end}
-    if always or 0 < parameters.file_fsync_freq <= _LEFT * events:
+    every = parameters.file_fsync_freq
+    if always or (every > 0 and nearly_all_flushed(every, events)):
         return True
     flags = set(parameters.file_extra_flags.split(","))
     return bool({"sync", "dsync"} & flags) and parameters.file_io_mode != "mmap"
