@@ -100,7 +100,8 @@ def tell_when_full(undo: ExitStack, check: Callable[[], None], *, if_failed: boo
         error: BaseException | None,  # noqa: ARG001
         trace: TracebackType | None,  # noqa: ARG001
     ) -> None:
-        if not if_failed if kind is None else issubclass(kind, _OF_FULL_DISK):
+        ask_anyway = kind is None and not if_failed
+        if ask_anyway or (kind is not None and issubclass(kind, _OF_FULL_DISK)):
             check()
 
     undo.push(ended)

@@ -78,17 +78,17 @@ class SmallVolume(Mechanism):
         total = evidence.figure("btrfs_metadata_total", "space for metadata")
         if not evidence.warns("volume_small"):
             return
-        over = reserved is not None and total is not None and reserved.value > total.value
-        more = (
-            f". Its metadata reservations ({format_size(reserved.value)}) exceed its metadata space "
-            f"({format_size(total.value)}): it may write back early"
-            if over and reserved and total
-            else ""
-        )
+        text, over = "The volume is small for btrfs, which reserves metadata space for the worst case", None
+        if reserved and total and reserved.value > total.value:
+            over = reserved
+            text += (
+                f". Its metadata reservations ({format_size(reserved.value)}) exceed its metadata space "
+                f"({format_size(total.value)}): it may write back early"
+            )
         yield self.explanation(
             evidence,
-            f"The volume is small for btrfs, which reserves metadata space for the worst case{more}.",
-            reserved if over else None,
+            f"{text}.",
+            over,
             total,
             evidence.figure("btrfs_commits", "commits"),
             weight=4.0 if over else 0.3,
