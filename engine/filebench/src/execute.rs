@@ -277,6 +277,13 @@ impl<'a> Execution<'a> {
             let message = "the file system does not support O_DIRECT: the page cache was used".to_owned();
             self.warn("not_direct", message);
         }
+        if let Some(attribute) = shared.no_effect.get() {
+            let message = format!(
+                "{attribute} had no effect: another flowop had opened the file without it; give it to the flowop that \
+                 opens the file"
+            );
+            self.warn("no_effect", message);
+        }
         let said = std::mem::take(&mut *shared.messages.lock().unwrap_or_else(PoisonError::into_inner));
         for text in said {
             self.say(text);

@@ -208,7 +208,6 @@ pub struct Flowop {
 
 /// The arguments of a flowop.
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an attribute of the language")]
 pub struct Arguments {
     /// Index in [`Model::filesets`].
     pub fileset: Option<usize>,
@@ -232,16 +231,35 @@ pub struct Arguments {
     pub targets: Vec<Target>,
     /// Whether offsets are random.
     pub random: bool,
+    /// How to open the file, if it is not open.
+    pub opening: Opening,
+    /// Whether each operation uses the next descriptor and therefore another file.
+    pub open_next: bool,
+    /// For `sempost`: whether to wait at the high-water mark of the target.
+    pub blocking: bool,
+}
+
+/// The attributes of a flowop that take effect only when it opens its file.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Opening {
     /// Whether to open the file with `O_SYNC`.
     pub dsync: bool,
     /// Whether to open the file with `O_DIRECT`.
     pub direct: bool,
     /// Whether to disable read-ahead (`POSIX_FADV_RANDOM`).
     pub no_readahead: bool,
-    /// Whether each operation uses the next descriptor and therefore another file.
-    pub open_next: bool,
-    /// For `sempost`: whether to wait at the high-water mark of the target.
-    pub blocking: bool,
+}
+
+impl Opening {
+    /// Return the first attribute that is set here and not in `other`.
+    pub fn missing_in(self, other: Self) -> Option<&'static str> {
+        match () {
+            () if self.dsync && !other.dsync => Some("dsync"),
+            () if self.direct && !other.direct => Some("directio"),
+            () if self.no_readahead && !other.no_readahead => Some("noreadahead"),
+            () => None,
+        }
+    }
 }
 
 /// A flowop to which another flowop refers.

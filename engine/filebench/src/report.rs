@@ -111,6 +111,7 @@ impl Measured {
             "kind": info.kind.name(),
             "count": total.count,
             "bytes": bytes,
+            "synced": total.synced,
             "rate_per_second": self.rate(total.count),
             "bandwidth_bytes_per_second": bytes.and_then(|bytes| self.rate(bytes)),
             "latency_ns": latency(&mut total),

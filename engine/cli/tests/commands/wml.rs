@@ -269,3 +269,45 @@ fn what_was_copied_has_the_length_of_its_source_and_a_file_is_deleted_by_its_des
     assert_eq!(flowop(&found, "write")["bytes"], total);
     assert_eq!(found["answer"]["filesets"][0]["bytes"], total);
 }
+
+/// Test that a write is synced if its file was opened with `dsync`, and that a `dsync` after that is not lost silently.
+#[test]
+fn the_flowop_that_opens_a_file_decides_how() {
+    let workload = |first: &str, second: &str| {
+        let directory = tempdir().unwrap();
+        let text = format!(
+            "define file name=a,path=/tmp,size=64k,prealloc\n\
+            define process name=p {{ thread name=t {{\n\
+            flowop write name=one,filename=a,iosize=4k{first}\nflowop write name=two,filename=a,iosize=4k{second}\n\
+            flowop aiowrite name=aio,filename=a,iosize=4k,random\nflowop aiowait name=wait\n\
+            flowop finishoncount name=end,value=8 }} }}\nrun 60\n"
+        );
+        script(directory.path(), &text, &[])
+    };
+    let synced = |found: &serde_json::Value, name: &str| flowop(found, name)["synced"].as_u64().unwrap();
+    for (first, second, all, warned) in [
+        ("", "", false, None),
+        (",dsync", "", true, None),
+        (",dsync", ",dsync", true, None),
+        ("", ",dsync", false, Some("dsync of two (line 4)")),
+        ("", ",directio=true", false, Some("directio of two (line 4)")),
+        ("", ",noreadahead", false, Some("noreadahead of two (line 4)")),
+    ] {
+        let found = workload(first, second);
+        for name in ["one", "two", "aio"] {
+            assert!(count(&found, name) > 0);
+            assert_eq!(
+                synced(&found, name),
+                if all { count(&found, name) } else { 0 },
+                "{first}, {second}: {name}"
+            );
+        }
+        assert_eq!(synced(&found, "wait"), 0);
+        let warnings = found["warnings"].as_array().unwrap();
+        assert_eq!(warnings.len(), usize::from(warned.is_some()), "{first}, {second}: {warnings:?}");
+        if let Some(attribute) = warned {
+            assert_eq!(warnings[0]["kind"], "no_effect");
+            assert!(warnings[0]["message"].as_str().unwrap().starts_with(attribute), "{warnings:?}");
+        }
+    }
+}

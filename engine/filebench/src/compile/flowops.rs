@@ -7,7 +7,7 @@ use super::processes::{Building, Pending};
 use crate::ast::{At, Attribute, FlowopUse, Value};
 use crate::diagnostic::nearest;
 use crate::parse::unknown;
-use crate::program::{Arguments, FLOWOPS, Flowop, FlowopInfo, Kind, Target};
+use crate::program::{Arguments, FLOWOPS, Flowop, FlowopInfo, Kind, Opening, Target};
 use crate::random::Number;
 
 /// Upper limit, exclusive, of the file descriptor numbers of a thread.
@@ -123,9 +123,9 @@ impl Compiler {
             "value" => with.value = self.number(value, scope).unwrap_or(Number::Fixed(0.0)),
             "highwater" => with.highwater = self.fixed(value, "highwater", 0.0, scope).unwrap_or(1.0),
             "random" => with.random = self.truth(value, scope).unwrap_or(false),
-            "dsync" => with.dsync = self.truth(value, scope).unwrap_or(false),
-            "directio" => with.direct = self.truth(value, scope).unwrap_or(false),
-            "noreadahead" => with.no_readahead = self.truth(value, scope).unwrap_or(false),
+            "dsync" => with.opening.dsync = self.truth(value, scope).unwrap_or(false),
+            "directio" => with.opening.direct = self.truth(value, scope).unwrap_or(false),
+            "noreadahead" => with.opening.no_readahead = self.truth(value, scope).unwrap_or(false),
             "opennext" => with.open_next = self.truth(value, scope).unwrap_or(false),
             "blocking" => with.blocking = self.truth(value, scope).unwrap_or(false),
             _ => {}
@@ -135,9 +135,9 @@ impl Compiler {
     fn flag_argument(&mut self, with: &mut Arguments, attribute: &Attribute) {
         match attribute.name.it.as_str() {
             "random" => with.random = true,
-            "dsync" => with.dsync = true,
-            "directio" => with.direct = true,
-            "noreadahead" => with.no_readahead = true,
+            "dsync" => with.opening.dsync = true,
+            "directio" => with.opening.direct = true,
+            "noreadahead" => with.opening.no_readahead = true,
             "opennext" => with.open_next = true,
             "blocking" => with.blocking = true,
             name => self.mistake(attribute.name.span, format!("'{name}' needs a value")),
@@ -214,9 +214,7 @@ impl Arguments {
             highwater: 1.0,
             targets: Vec::new(),
             random: false,
-            dsync: false,
-            direct: false,
-            no_readahead: false,
+            opening: Opening::default(),
             open_next: false,
             blocking: false,
         }

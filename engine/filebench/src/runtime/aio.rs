@@ -36,6 +36,8 @@ pub(super) struct Which {
     pub(super) info: usize,
     pub(super) kind: Kind,
     pub(super) late: Option<u64>,
+    /// Whether it wrote to a file that was opened with `O_SYNC`.
+    pub(super) synced: bool,
 }
 
 /// A requested write.
@@ -241,7 +243,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let file: Arc<OwnedFd> = Arc::new(file.into());
         let mut writer = Writer::new(BLOCK, &Arc::new(Contents::new(1)), 0).unwrap().unwrap();
-        let which = Which { local: 0, info: 0, kind: Kind::AioWrite, late: None };
+        let which = Which { local: 0, info: 0, kind: Kind::AioWrite, late: None, synced: false };
         for number in 0..500 {
             let (file, asked) = (Arc::clone(&file), now_ns());
             let offset = number * BLOCK as u64;

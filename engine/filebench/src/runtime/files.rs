@@ -44,7 +44,10 @@ impl<'a> Worker<'a> {
                 }
             }
         }
-        if self.slots.at(id).open.is_some() {
+        if let Some(open) = &self.slots.at(id).open {
+            if let Some(attribute) = flowop.with.opening.missing_in(open.opening) {
+                self.shared.no_effect.get_or_init(|| format!("{attribute} of {}", flowop.label));
+            }
             return Ok(true);
         }
         Ok(self.open_one(flowop, id, Wanted::Existing)?.is_some())
@@ -112,7 +115,7 @@ impl<'a> Worker<'a> {
         if create {
             flags |= OFlags::CREATE;
         }
-        if with.dsync {
+        if with.opening.dsync {
             flags |= OFlags::SYNC;
         }
         let open = |flags: OFlags| {
@@ -120,7 +123,7 @@ impl<'a> Worker<'a> {
                 rustix::fs::openat(at, ended(name), flags, Mode::from_raw_mode(0o666))
             })
         };
-        if with.direct {
+        if with.opening.direct {
             // openat(2) fails with EINVAL if the file system does not support O_DIRECT.
             match open(flags | OFlags::DIRECT) {
                 Ok(file) => {
@@ -137,10 +140,10 @@ impl<'a> Worker<'a> {
     }
 
     fn opened(with: &Arguments, file: OwnedFd, direct: Option<Alignment>) -> Result<Open, Errno> {
-        if with.no_readahead {
+        if with.opening.no_readahead {
             rustix::fs::fadvise(&file, 0, None, Advice::Random)?;
         }
-        Ok(Open { file: Arc::new(file), position: 0, direct })
+        Ok(Open { file: Arc::new(file), position: 0, direct, opening: with.opening })
     }
 
     pub(super) fn open_file(&mut self, flowop: &Flowop) -> Result<Next> {

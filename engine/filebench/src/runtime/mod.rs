@@ -14,7 +14,7 @@ mod worker;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread::JoinHandle;
 
 use super::fileset::Fileset;
@@ -52,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) out_of_files: Mutex<Option<String>>,
     /// Whether a file could not be opened with `O_DIRECT`, so that the page cache was used.
     pub(crate) not_direct: AtomicBool,
+    /// The first attribute found whose flowop did not open its file, because another had opened it without it.
+    pub(crate) no_effect: OnceLock<String>,
     /// Fraction of the requested memory that each thread gets, at most 1.
     memory_share: f64,
     /// One gate for each instance of a thread, by the numbers of the thread and of its `block` or `semblock` flowop.
@@ -104,6 +106,7 @@ impl Shared {
             messages: Mutex::default(),
             out_of_files: Mutex::default(),
             not_direct: AtomicBool::new(false),
+            no_effect: OnceLock::new(),
             ended: AtomicBool::new(false),
             working: AtomicUsize::new(instances),
             model,

@@ -4,7 +4,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use crate::program::Arguments;
+use crate::program::{Arguments, Opening};
 use fslab_engine::direct::Alignment;
 
 /// Maximum number of files of a fileset that a thread keeps open with `opennext`.
@@ -18,6 +18,8 @@ pub(super) struct Open {
     pub(super) position: u64,
     /// Alignment that `O_DIRECT` requires; `None` if the page cache is used.
     pub(super) direct: Option<Alignment>,
+    /// How the flowop that opened it asked to open it.
+    pub(super) opening: Opening,
 }
 
 /// A descriptor of a thread. `entry` is kept after the file is closed, so that `deletefile` can still delete it.

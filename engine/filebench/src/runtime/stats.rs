@@ -6,6 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::program::FlowopInfo;
 use fslab_engine::measure::histogram::{Latencies, Summary};
 
+use super::aio::Which;
+
 /// Number of latencies of a flowop that a thread collects before it adds them to the totals.
 const NOTED: usize = 64;
 /// Number of buckets of a histogram. Bucket n > 0 counts latencies of at least 2^(n-1) ns and less than 2^n ns, bucket
@@ -22,6 +24,7 @@ struct Own<T>(T);
 #[derive(Debug, Default)]
 struct Note {
     bytes: u64,
+    synced: u64,
     latencies: Vec<u64>,
     /// Latencies from the scheduled time, if a rate limits the thread.
     scheduled: Vec<u64>,
@@ -32,6 +35,8 @@ struct Note {
 pub(crate) struct Total {
     pub(crate) count: u64,
     pub(crate) bytes: u64,
+    /// Number of operations that wrote to a file that was opened with `O_SYNC`.
+    pub(crate) synced: u64,
     pub(crate) sum_ns: u64,
     pub(crate) min_ns: u64,
     pub(crate) latencies: Latencies,
@@ -46,6 +51,7 @@ impl Total {
         Self {
             count: 0,
             bytes: 0,
+            synced: 0,
             sum_ns: 0,
             min_ns: u64::MAX,
             latencies: Latencies::default(),
@@ -57,6 +63,7 @@ impl Total {
 
     fn add(&mut self, note: &mut Note) {
         self.bytes += std::mem::take(&mut note.bytes);
+        self.synced += std::mem::take(&mut note.synced);
         for latency in note.scheduled.drain(..) {
             self.scheduled.record(latency);
         }
@@ -106,10 +113,12 @@ impl Statistics {
     /// Record a flowop of this thread with its latency in nanoseconds and its number of bytes. `late` is the delay of
     /// the thread behind the event that it waited for, in nanoseconds, or `None` if no rate limits it.
     #[inline]
-    pub(crate) fn record(&self, thread: usize, flowop: usize, latency: u64, late: Option<u64>, bytes: u64) {
+    pub(super) fn record(&self, thread: usize, which: &Which, latency: u64, late: Option<u64>, bytes: u64) {
+        let flowop = which.info;
         let mut notes = locked(&self.notes[thread].0);
         let note = &mut notes[flowop];
         note.bytes += bytes;
+        note.synced += u64::from(which.synced);
         note.latencies.push(latency);
         note.scheduled.extend(late.map(|late| latency + late));
         if note.latencies.len() >= NOTED {

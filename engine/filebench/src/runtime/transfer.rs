@@ -13,7 +13,7 @@ use fslab_engine::direct::Alignment;
 use fslab_engine::error::{Context, Error, Result};
 use fslab_engine::measure::clock::now_ns;
 
-use super::aio::{Request, Which, Writer};
+use super::aio::{Request, Writer};
 use super::slots::SlotId;
 use super::worker::{Next, Worker, filled};
 
@@ -32,6 +32,8 @@ pub(super) struct Transfer {
     /// Size of the file according to its fileset, in bytes; 0 if unknown.
     pub(super) size: u64,
     pub(super) direct: Option<Alignment>,
+    /// Whether the file was opened with `O_SYNC`.
+    pub(super) synced: bool,
 }
 
 impl Transfer {
@@ -52,10 +54,11 @@ impl Worker<'_> {
         let slot = self.slots.at(id);
         let entry = slot.entry;
         let Some(open) = &slot.open else { return Self::wrong(flowop, "its file is not open") };
-        let (file, position, direct) = (Arc::clone(&open.file), open.position, open.direct);
+        let (file, position) = (Arc::clone(&open.file), open.position);
+        let (direct, synced) = (open.direct, open.opening.dsync);
         let size = entry.map_or(0, |(fileset, file)| self.fileset(fileset).size(file));
         let span = if working_set > 0 { working_set } else { size };
-        Ok(Some(Transfer { file, id, position, span, size, direct }))
+        Ok(Some(Transfer { file, id, position, span, size, direct, synced }))
     }
 
     pub(super) fn io_size(&mut self, flowop: &Flowop) -> u64 {
@@ -135,7 +138,7 @@ impl Worker<'_> {
             let start = now_ns();
             return match write_at(&transfer.file, &self.memory.as_ref()[piece], offset) {
                 Ok(()) => {
-                    self.record(flowop, start, size);
+                    self.record_write(flowop, &transfer, start, size);
                     Ok(Next::On)
                 }
                 Err(errno) => self.failed(flowop, "write", transfer.id, errno),
@@ -155,7 +158,7 @@ impl Worker<'_> {
             .and_then(|()| fslab_engine::sys::write_all(&transfer.file, &self.memory.as_ref()[piece]))
         {
             Ok(()) => {
-                self.record(flowop, start, size);
+                self.record_write(flowop, &transfer, start, size);
                 self.moved(transfer.id, size);
                 Ok(Next::On)
             }
@@ -201,7 +204,7 @@ impl Worker<'_> {
                 return Ok(Next::On);
             }
         }
-        self.record(flowop, start, total);
+        self.record_write(flowop, &transfer, start, total);
         Ok(Next::On)
     }
 
@@ -218,7 +221,7 @@ impl Worker<'_> {
             .and_then(|_| fslab_engine::sys::write_all(&transfer.file, &self.memory.as_ref()[piece]));
         match written {
             Ok(()) => {
-                self.record(flowop, start, size);
+                self.record_write(flowop, &transfer, start, size);
                 Ok(Next::On)
             }
             Err(errno) => self.failed(flowop, "append to", transfer.id, errno),
@@ -239,7 +242,7 @@ impl Worker<'_> {
             self.aio = Writer::new(length, &self.shared.contents, identity)?;
         }
         let Some(aio) = &self.aio else { return Self::wrong(flowop, "cannot start its helper threads") };
-        let which = Which { local: flowop.local, info: flowop.info, kind: flowop.kind, late: self.late };
+        let which = self.which(flowop, transfer.synced);
         let request = Request { which, file: transfer.file, offset, length, asked: now_ns() };
         aio.write(request, || self.shared.over());
         self.count_completed().context("write", || flowop.label.clone())?;

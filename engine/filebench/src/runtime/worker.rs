@@ -17,6 +17,7 @@ use std::sync::atomic::Ordering;
 use super::Shared;
 use super::aio::{Which, Writer};
 use super::slots::Slots;
+use super::transfer::Transfer;
 
 /// How a thread continues after a flowop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,8 +220,17 @@ impl<'a> Worker<'a> {
     /// Record a flowop that started at `start` (by `now_ns`) and ends now.
     #[inline]
     pub(super) fn record(&mut self, flowop: &Flowop, start: u64, bytes: u64) {
-        let which = Which { local: flowop.local, info: flowop.info, kind: flowop.kind, late: self.late };
-        self.count(&which, now_ns() - start, bytes);
+        self.count(&self.which(flowop, false), now_ns() - start, bytes);
+    }
+
+    /// Record a write in the same way.
+    #[inline]
+    pub(super) fn record_write(&mut self, flowop: &Flowop, transfer: &Transfer, start: u64, bytes: u64) {
+        self.count(&self.which(flowop, transfer.synced), now_ns() - start, bytes);
+    }
+
+    pub(super) fn which(&self, flowop: &Flowop, synced: bool) -> Which {
+        Which { local: flowop.local, info: flowop.info, kind: flowop.kind, late: self.late, synced }
     }
 
     /// Record a flowop that took `latency` nanoseconds and ended now or earlier.
@@ -228,7 +238,7 @@ impl<'a> Worker<'a> {
     fn count(&mut self, which: &Which, latency: u64, bytes: u64) {
         let is_io = which.kind.class() == Class::Io;
         let late = which.late.filter(|_| is_io);
-        self.shared.statistics.record(self.index, which.info, latency, late, bytes);
+        self.shared.statistics.record(self.index, which, latency, late, bytes);
         let done = &mut self.done[which.local];
         done.count += 1;
         done.bytes += bytes;
