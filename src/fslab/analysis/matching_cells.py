@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from fslab.cell import Cell, MachineSpec, shown
+from fslab.cell import Cell, MachineSpec, StackSpec, shown
 from fslab.errors import UsageError
 from fslab.machine import facts
 from fslab.machine.differences import Difference, between
@@ -156,14 +156,28 @@ def _parts(cell: Cell, by: MatchedBy) -> dict[FactGroup, dict[str, Any]]:
     if by is MatchedBy.WORKLOAD:
         return parts
     stack = cell.stack
-    study |= {"medium": stack.medium.type, "layout": stack.striped_by, "filesystem": stack.filesystem}
-    study |= {"mkfs_options": stack.mkfs_options, "mount_options": stack.mount_options}
-    study |= {"geometry": stack.geometry.value}
-    study |= stack.settings
-    study |= {f"layout.{name}": value for name, value in sorted(stack.layout_options.items())}
-    for name, value in sorted(stack.medium.options.items()):
-        parts[FactGroup.DEVICE if name in PLACES else FactGroup.STUDY][f"medium.{name}"] = value
+    study |= {
+        "filesystem": stack.filesystem,
+        "mkfs_options": stack.mkfs_options,
+        "mount_options": stack.mount_options,
+    }
+    for name, value in (set_beside_options(stack) | stack.settings).items():
+        parts[FactGroup.DEVICE if name.removeprefix("medium.") in PLACES else FactGroup.STUDY][name] = value
     if by is MatchedBy.STACK:
-        machine = stack.machine.model_dump(exclude_none=True)
-        parts[FactGroup.KERNEL] |= {f"machine.{name}": value for name, value in machine.items()}
+        parts[FactGroup.KERNEL] |= set_for_machine(stack)
     return parts
+
+
+def set_beside_options(stack: StackSpec) -> dict[str, Any]:
+    """Return the medium, the layout and their options, each with its value."""
+    return {
+        "medium": stack.medium.type,
+        "layout": stack.striped_by,
+        "geometry": stack.geometry.value,
+        **{f"layout.{name}": value for name, value in sorted(stack.layout_options.items())},
+        **{f"medium.{name}": value for name, value in sorted(stack.medium.options.items())},
+    }
+
+
+def set_for_machine(stack: StackSpec) -> dict[str, str]:
+    return {f"machine.{name}": value for name, value in stack.machine.model_dump(exclude_none=True).items()}

@@ -80,6 +80,7 @@ def explain(
     """
     from fslab.api import explanations
     from fslab.api.explanations import chosen, evidence_of
+    from fslab.explain import settings
 
     more.check()
     with open_store(store) as opened:
@@ -106,14 +107,26 @@ def explain(
             if more.ablate:
                 again.ablate(everything, more, first=a is not None, as_json=as_json)
                 return
+        cells = [seen.cell for seen in everything]
         if as_json:
             statements = explanations.as_document(everything)
             unused = explanations.traces_not_used(everything)
-            print_json({"campaign": found.id, "statements": statements, "traces_not_used": unused})
-        elif every or workload is not None:
+            differing = settings.differing(cells)
+            print_json(
+                {
+                    "campaign": found.id,
+                    "statements": statements,
+                    "traces_not_used": unused,
+                    "differing_settings": differing,
+                }
+            )
+            return
+        if every or workload is not None:
             show(everything)
         else:
             show_ranked(everything, opened.in_commands(found.id))
+        if told := settings.in_words(cells):
+            print_wrapped(told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +187,16 @@ class _Again:
 def _print_ablation(campaign: Campaign, store: Store, *, as_json: bool) -> None:
     """Print what the ablation of a campaign shows."""
     from fslab.api.explanations import read_ablation
+    from fslab.explain import settings
     from fslab.explain.ablation import as_document, in_words
 
     ablation, found = read_ablation(campaign, store)
+    both = [cell for cell in campaign.cells if cell.id in {ablation.slow_cell, ablation.fast_cell}]
     if as_json:
-        print_json(as_document(ablation, found))
+        print_json({**as_document(ablation, found), "differing_settings": settings.differing(both)})
         return
     lines = in_words(ablation, found) if found else ["too few usable trials: nothing can be attributed"]
-    for line in lines:
+    for line in filter(None, [*lines, settings.in_words(both)]):
         print_wrapped(line)
 
 

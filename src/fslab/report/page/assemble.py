@@ -12,6 +12,7 @@ from fslab import __version__
 from fslab.analysis.usable_trials import is_usable
 from fslab.analysis.workload_groups import Group, MetricsOf, groups, headline_metrics, metrics_of
 from fslab.claims.model import Verdicts
+from fslab.explain import settings
 from fslab.explain.evidence import Explanation
 from fslab.report import crash_safety
 from fslab.report.build import build
@@ -92,6 +93,7 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
         study=campaign.study_source,
         statements=source.statements,
         other_statements=source.other_statements,
+        differing_settings=None if source.large else settings.in_words(campaign.cells),
         claims=claims,
         conditions=method.publication_conditions(source.verdicts.nearness) if source.verdicts else None,
         published_values=tuple(method.published_values(tables)),

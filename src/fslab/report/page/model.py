@@ -144,6 +144,7 @@ class Part:
     study: str
     statements: tuple[Explanation, ...] = ()
     other_statements: tuple[Explanation, ...] = ()
+    differing_settings: str | None = None
     claims: tuple[EvaluatedClaim, ...] = ()
     conditions: PageTable | None = None
     published: tuple[Figure, ...] = ()
