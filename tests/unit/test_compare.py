@@ -16,13 +16,14 @@ from fslab.analysis.campaign_comparison import Results, compare_results
 from fslab.analysis.campaign_comparison_lines import CampaignComparison
 from fslab.analysis.matching_cells import MatchedBy
 from fslab.analysis.noise_pools import CampaignNoise
+from fslab.analysis.regression_gate import GateAnswer, judge
 from fslab.analysis.table_rows import answers_of_row
 from fslab.analysis.workload_groups import groups
 from fslab.answers.model import Verdict
 from fslab.cell import Cell
 from fslab.report import campaign_comparison_terminal
 from fslab.stopping_settings import StoppingRule
-from fslab.trial_record import Severity, TrialRecord, ValidityWarning
+from fslab.trial_record import Provenance, Severity, TrialRecord, ValidityWarning
 
 
 def all_of(cells: Sequence[Cell], values: Sequence[float], side: str = "a") -> list[TrialRecord]:
@@ -258,3 +259,32 @@ def test_several_campaigns_count_once_each_and_carry_what_scatters_between_them(
     assert known(line.answer.interval).high == pytest.approx(99 / 80)
     (few,) = compare_results(a, sides["b"][0], metrics_of=metrics_of).lines
     assert few.verdict == "too few campaigns (each side needs 3)"
+
+
+def test_two_stacks_that_are_the_same_need_no_more_trials_and_show_their_warnings() -> None:
+    """Equal settings under two names. Their warnings are those of the stack: a reader must see them here, too."""
+    spec = cell().stack
+    one, other = (cell(spec=spec.model_copy(update={"name": name})) for name in ("one", "two"))
+    warning = ValidityWarning(kind="sync_not_flushed", severity=Severity.WARNING, message="m")
+    found_by = Provenance(observed={"options_in_effect": ("rw",)})
+    noise = [
+        [
+            each.model_copy(update={"validity": (warning,), "provenance": found_by})
+            for each in trials(of, values)
+        ]
+        for of, values in ((one, (16e3, 18e3, 12e3)), (other, (17e3, 22e3, 21e3)))
+    ]
+    found = compared(*noise, paired=True)
+    assert [line.verdict for line in found.lines] == ["the same stack"]
+    assert judge(found, slower=0.05, different=True).answer is GateAnswer.CLEAR
+    said = " ".join(shown(found).split())
+    assert "A and B are the same stack (their options have the same effect)" in said
+    assert said.count("fsync did not flush the disk's cache (3 of 3)") == 2
+    assert "more trials" not in said
+    tuned = cell(spec=other.stack.model_copy(update={"tuning": {"io_scheduler": "none"}}))
+    different = compared(
+        noise[0], [each.model_copy(update={"provenance": found_by}) for each in trials(tuned, (17e3, 22e3, 21e3))],
+        paired=True,
+    )  # fmt: skip
+    assert different.same_stack is None
+    assert "more trials" in different.lines[0].verdict

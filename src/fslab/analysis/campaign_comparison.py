@@ -7,6 +7,7 @@ a comparison.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,8 +17,8 @@ from fslab.analysis import campaign_comparison_lines as lines
 from fslab.analysis.campaign_comparison_lines import CampaignComparison, Side
 from fslab.analysis.matching_cells import Matched, MatchedBy, Partners, match
 from fslab.analysis.noise_pools import CampaignNoise
-from fslab.analysis.table_rows import looks_of
-from fslab.analysis.usable_trials import has_warnings, is_usable, usable_values
+from fslab.analysis.table_rows import looks_of, same_stacks, why_same
+from fslab.analysis.usable_trials import has_warnings, is_usable, usable_values, warning_kinds
 from fslab.analysis.workload_groups import MetricsOf, all_metrics, by_cell, headline_metrics
 from fslab.answers.ratio import COVERAGE, Looks, NoisePrior, Question, answer, read_as_counts
 from fslab.cell import Cell, WorkloadSpec, grouped
@@ -149,16 +150,20 @@ def compare_results(
     # Values of two campaigns are not paired: the looks of one of them do not apply.
     looks = a.looks if paired else None
     found = answer(questions, looks=looks)
-    compared = tuple(each.answered(own) for each, own in zip(asked, found, strict=True))
+    same = _same_stack(a, b) if paired else None
+    compared = tuple(
+        each.answered(own, same=same is not None) for each, own in zip(asked, found, strict=True)
+    )
     return CampaignComparison(
         a=_side(a),
         b=_side(b),
         coverage=COVERAGE,
         differences=_differences(a, b, matched, by, allowed),
         lines=compared,
-        means=lines.means(compared, questions, looks=looks),
+        means=() if same else lines.means(compared, questions, looks=looks),
         only_a=tuple(_called(cell) for cell in matched.only_a),
         only_b=tuple(_called(cell) for cell in matched.only_b),
+        same_stack=same,
     )
 
 
@@ -226,6 +231,7 @@ def _line(
 
 def _side(results: Results) -> Side:
     told = [trial.provenance.machine for trial in results.trials] or [results.machine or {}]
+    warned = list(filter(has_warnings, results.trials))
     return Side(
         name=results.name,
         campaigns=tuple(dict.fromkeys(trial.key.campaign for trial in results.trials)),
@@ -233,11 +239,19 @@ def _side(results: Results) -> Side:
         begun=min((trial.started for trial in results.trials), default=None),
         trials=len(results.trials),
         usable=sum(map(is_usable, results.trials)),
-        with_warnings=sum(map(has_warnings, results.trials)),
+        with_warnings=len(warned),
+        warnings=Counter(kind for trial in warned for kind in warning_kinds(trial)),
         kernels=_distinct(told, "kernel"),
         machines=_distinct(told, "hostname"),
         sequential=results.looks is not None,
     )
+
+
+def _same_stack(a: Results, b: Results) -> str | None:
+    """Return why the two stacks of a campaign are the same one; None if they are not."""
+    stacks = {cell.stack_id: cell.stack for cell in (*a.cells, *b.cells)}
+    same = same_stacks(stacks, (*a.trials, *b.trials))
+    return next((why_same(each.changed) for each in same.values()), None) if len(stacks) == 2 else None
 
 
 def _distinct(told: Iterable[dict[str, Any]], name: str) -> tuple[str, ...]:

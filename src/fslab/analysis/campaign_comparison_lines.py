@@ -25,8 +25,8 @@ class Side(Frozen):
     """One of the two sets of results. ``name`` is the name given by the user.
 
     ``trials`` counts the stored trials, ``usable`` those that are compared, ``with_warnings`` the usable ones with
-    warnings. ``sequential``: trials were repeated until the ranking of the set's own stacks was clear, so the number
-    of trials depends on the measured values.
+    warnings; ``warnings``: how many of these by kind of warning. ``sequential``: trials were repeated until the ranking
+    of the set's own stacks was clear, so the number of trials depends on the measured values.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Side(Frozen):
     trials: int
     usable: int
     with_warnings: int
+    warnings: dict[str, int] = {}
     kernels: tuple[str, ...]
     machines: tuple[str, ...]
     sequential: bool = False
@@ -112,7 +113,8 @@ class RatioMean(Frozen):
 
 
 class CampaignComparison(Frozen):
-    """A comparison of two sets of results. ``only_a``, ``only_b``: cells without a partner."""
+    """A comparison of two sets of results. ``only_a``, ``only_b``: cells without a partner. ``same_stack``: why two
+    stacks are the same one, so that their ratios are noise; None if they differ."""
 
     a: Side
     b: Side
@@ -122,6 +124,7 @@ class CampaignComparison(Frozen):
     means: tuple[RatioMean, ...]
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
+    same_stack: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,7 +137,8 @@ class Line:
     sampled: str
     question: Question
 
-    def answered(self, answer: Answer) -> ComparisonLine:
+    def answered(self, answer: Answer, *, same: bool = False) -> ComparisonLine:
+        """``same``: A and B are the same stack."""
         cell, metric = self.cells[0], self.metric
         failed_a, failed_b = (sum(map(is_failed, own)) for own in self.trials)
         b = _sample(self.question.over, failed_b)
@@ -144,15 +148,15 @@ class Line:
             block_size=" → ".join(dict.fromkeys(filter(None, map(_block_size, self.cells)))) or None,
             metric=metric.name, unit=metric.unit, better=metric.better,
             a=_sample(self.question.under, failed_a), b=b, answer=answer,
-            verdict=self._verdict(answer, b),
+            verdict=self._verdict(answer, b, same=same),
         )  # fmt: skip
         if not line.has_stopped:
             return line
         return line.model_copy(update={"verdict": f"0 in all {len(b.values)} {self.sampled} of B"})
 
-    def _verdict(self, answer: Answer, b: SampleSummary) -> str:
+    def _verdict(self, answer: Answer, b: SampleSummary, *, same: bool) -> str:
         if answer.verdict is not Verdict.MISSING:
-            return verdict_words(answer, self.metric.unit, each=self.sampled)
+            return "the same stack" if same else verdict_words(answer, self.metric.unit, each=self.sampled)
         if b.broken and self.question.under:
             return "failed in B"
         sides = (("A", self.question.under), ("B", self.question.over))

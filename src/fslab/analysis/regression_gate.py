@@ -34,7 +34,7 @@ class GateVerdict:
 
     ``limit``: of a slowdown, as a fraction; None: any difference fails. ``margin``: the difference that is ruled out
     where any fails. ``needed``: about how many trials each side needs, so that the unsure lines that have a ratio are
-    decided; None if unknown. ``absent``: cells of A that B lacks.
+    decided; None if unknown. ``absent``: cells of A that B lacks. ``same_stack``: A and B are one stack.
     """
 
     fails: tuple[ComparisonLine, ...]
@@ -44,6 +44,7 @@ class GateVerdict:
     margin: float
     needed: int | None
     absent: tuple[str, ...]
+    same_stack: bool = False
 
     @property
     def total(self) -> int:
@@ -74,10 +75,12 @@ def judge(found: CampaignComparison, *, slower: float | None, different: bool) -
     """
 
     def answer(line: ComparisonLine) -> GateAnswer | None:
-        """Return the most severe answer; None if none was asked for."""
+        """Return the most severe answer; None if none was asked for. A stack is not slower than itself."""
         said = [_different(line)] if different else []
         if slower is not None and line.better is not Direction.NEITHER:
             said.append(_slower(line, slower))
+        if said and found.same_stack and not line.is_broken and line.answer.verdict is not Verdict.MISSING:
+            return GateAnswer.CLEAR
         return min(said, key=_SEVERITY.index, default=None)
 
     answers = grouped(found.lines, answer)
@@ -85,7 +88,7 @@ def judge(found: CampaignComparison, *, slower: float | None, different: bool) -
     limit = None if different else slower
     return GateVerdict(
         fails=fails, unsure=unsure, clear=clear, limit=limit, needed=_needed(unsure, limit), absent=found.only_a,
-        margin=max((line.answer.margin for line in found.lines), default=MARGIN),
+        margin=max((line.answer.margin for line in found.lines), default=MARGIN), same_stack=bool(found.same_stack),
     )  # fmt: skip
 
 
@@ -177,6 +180,8 @@ def gate_words(verdict: GateVerdict) -> str:
 
 def _clear_words(verdict: GateVerdict) -> str:
     """Return what is ruled out. Of counts of events, nothing is: that none was seen is all that is known."""
+    if verdict.same_stack:
+        return "A and B are the same stack"
     none = sum(line.answer.verdict is Verdict.NONE_SEEN for line in verdict.clear)
     told = [f"no event in {none} of them"] if none else []
     if none < len(verdict.clear):

@@ -18,7 +18,7 @@ from fslab.answers.ratio import Goal, Looks, NoisePrior, Question, answer, read_
 from fslab.cell import Frozen, Geometry, StackSpec
 from fslab.stopping_settings import MARGIN, StoppingRule
 from fslab.trial_record import Metric, TrialRecord
-from fslab.units import Direction, Unit
+from fslab.units import Direction, Unit, listed
 
 EFFECT = "options_in_effect"  # observed lines of a trial: equal exactly if mount options have the same effect
 # Kind of the warning that names options which the kernel dropped or changed.
@@ -59,6 +59,12 @@ def same_stacks(stacks: Mapping[str, StackSpec], trials: Sequence[TrialRecord]) 
             names = {**changed.get(of, {}), **changed.get(key, {})}
             found[key] = SameStack(of=of, changed=tuple(names))
     return found
+
+
+def why_same(changed: Sequence[str]) -> str:
+    """Return why two stacks are the same. ``changed``: see :class:`SameStack`."""
+    options = listed([f"'{option}'" for option in changed])
+    return f"the kernel dropped or changed {options}" if options else "their options have the same effect"
 
 
 def different(

@@ -32,6 +32,11 @@ def has_warnings(trial: TrialRecord) -> bool:
     return is_usable(trial) and _has(trial, Severity.WARNING)
 
 
+def warning_kinds(trial: TrialRecord) -> set[str]:
+    """Return the kinds of a trial's warnings, without mere notes."""
+    return {each.kind for each in trial.validity if each.severity is Severity.WARNING}
+
+
 def notable(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
     """Return the trials that did not complete or have a warning or note; all others are usable without warnings."""
     return [trial for trial in trials if trial.validity or trial.status is not Status.OK]

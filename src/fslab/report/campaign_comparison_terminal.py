@@ -17,6 +17,7 @@ from fslab.analysis.campaign_comparison_lines import (
 )
 from fslab.answers.model import INDEPENDENCE_LEAST, UNPAIRED, Verdict
 from fslab.machine.differences import Difference
+from fslab.report.notes import SUMMARIES
 from fslab.report.row_words import is_far, of_differences
 from fslab.report.terminal_width import wrapped
 from fslab.units import Direction, Unit, counted, first_of, format_value, metric_text, ratio_text
@@ -38,6 +39,13 @@ def parts(found: CampaignComparison, width: int) -> Iterator[RenderableType]:
     """
     for letter, side in (("A", found.a), ("B", found.b)):
         yield wrapped(f"{letter}  {_side(side)}", width, style="bold")
+        if told := [
+            f"{SUMMARIES.get(kind, kind)} ({count} of {side.usable})" for kind, count in side.warnings.items()
+        ]:
+            yield wrapped(f"   {'; '.join(told)}", width, style="yellow", hang=3)
+    if found.same_stack:
+        same = f"A and B are the same stack ({found.same_stack}): what they differ by is noise"
+        yield wrapped(same, width, style="yellow")
     yield from _differences(found.differences, width)
     yield Text("")
     yield from _tables(found, width)

@@ -10,6 +10,7 @@ from math import expm1, log
 from statistics import median
 
 from fslab.analysis.standings import Standing, StandingCertainty, standing
+from fslab.analysis.table_rows import why_same
 from fslab.answers.model import INDEPENDENCE_LEAST
 from fslab.answers.verdict_words import alike_margin, counted_words, needs_text, percent
 from fslab.cell import Frozen
@@ -253,14 +254,8 @@ def _same(report: Report) -> Iterator[ConclusionWarning]:
     """Yield a warning for each stack that is the same as an earlier one, and therefore not compared with it."""
     for stack in report.stacks:
         if stack.same_as is not None:
-            options = listed([f"'{option}'" for option in stack.changed])
-            why = (
-                f"the kernel dropped or changed {options}"
-                if options
-                else "their options have the same effect"
-            )
             yield ConclusionWarning(
-                what=f"{stack.same_as} and {stack.label} are the same stack here ({why})",
+                what=f"{stack.same_as} and {stack.label} are the same stack here ({why_same(stack.changed)})",
                 hint="they are not compared with each other; their difference is noise",
             )
 

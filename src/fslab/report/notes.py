@@ -16,7 +16,7 @@ from fslab.validity.trial_warnings import REGISTRY as TRIAL_RULES
 
 _NUMBER = re.compile(r"\d+")
 _BY_OTHERS = frozenset(rule.kind for _, rule in TRIAL_RULES if rule.by_others)
-_SUMMARIES = {rule.kind: rule.summary for rules in (TRIAL_RULES, CAMPAIGN_RULES) for _, rule in rules}
+SUMMARIES = {rule.kind: rule.summary for rules in (TRIAL_RULES, CAMPAIGN_RULES) for _, rule in rules}
 
 
 Key = tuple[str, ...]
@@ -103,5 +103,5 @@ def _note(severity: str, kind: str, message: str, hint: str | None = None) -> No
     """Return a note that has no number and no places yet."""
     return Note(
         number=0, severity=severity, kind=kind, message=message, hint=hint,
-        summary=_SUMMARIES.get(kind), by_others=kind in _BY_OTHERS,
+        summary=SUMMARIES.get(kind), by_others=kind in _BY_OTHERS,
     )  # fmt: skip
