@@ -27,9 +27,12 @@ def json_of(text: str | bytes) -> Any:
 
 
 def first_json(text: str, start: int = 0) -> Any:
-    """Return the value that begins at ``start``; ignores the text after it. Raises ValueError like ``json_of``."""
+    """Return the value that begins at ``start``; ignores the text after it. Raises ValueError like ``json_of``.
+
+    Control characters in strings are accepted: fio writes those of its options as they are.
+    """
     try:
-        value, _ = json.JSONDecoder(parse_int=_integer).raw_decode(text, start)
+        value, _ = json.JSONDecoder(parse_int=_integer, strict=False).raw_decode(text, start)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     return value

@@ -50,6 +50,15 @@ def test_random_direct_writes() -> None:
     assert (found.passes, found.flushed, found.working_set_bytes) == (None, False, 256 << 20)
 
 
+def test_a_directory_whose_name_has_a_line_break() -> None:
+    """fio 3.33 writes the control characters of an option as they are, which JSON does not allow."""
+    text = (GOLDEN / "randwrite-4k-qd32.json").read_text()
+    broken = text.replace('"directory" : "', '"directory" : "/a\n\tb')
+    assert broken != text
+    raw = {"rw": "randwrite", "size": "256m", "iodepth": 32, "direct": True, "runtime": 1}
+    assert read_whole(FIO, raw, output(broken)) == read_whole(FIO, raw, output(text))
+
+
 def test_both_directions_of_two_jobs_are_reported_as_one_group() -> None:
     found = reading(
         "randrw-70-30-jobs2",
