@@ -19,7 +19,7 @@ from fslab.api.pages import html_of, page_of
 from fslab.api.results import CampaignResults
 from fslab.campaign import launch
 from fslab.cell import Cell
-from fslab.claims.build import judged, tables
+from fslab.claims.build import asked_of, judged, tables
 from fslab.claims.metric_units import in_unit, printed
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim, Verdicts
 from fslab.claims.published import PublishedFigures, read_figures
@@ -149,6 +149,17 @@ def test_nas_file_management_prints_little() -> None:
     found = verdicts("nas-file-management")
     assert {name for name, verdict in found.items() if verdict is ClaimVerdict.CONTRADICTED} == {"1b", "1c"}
     assert found["1a"] is ClaimVerdict.IN_PART
+
+
+def test_steady_into_large_files_is_not_asked_of_small_files_alone() -> None:
+    study = load.load("iozone-ssd-hdd")
+    asked = {one.id: asked_of(one, Scope(cells=expand(study))) for one in study.claims}
+    sizes = [
+        {figure.cell.workload.name.partition("[")[0] for figure in part.figures}
+        for name in ("5c", "5d")
+        for part in asked[name].parts
+    ]
+    assert sizes == [{"iozone-random", "iozone-large"}] * 6
 
 
 @pytest.mark.parametrize("study_id", ["loop-vm", "ext-generations", "nas-file-management"])

@@ -32,13 +32,19 @@ def _asked(
     study = (stopping.margin, stopping.tail_margin) if stopping else ()
     # Not the precision, with which the rows of the tables are decided: a verdict must not depend on it.
     margin = claim.margin or smallest(*study, tail=bool(tails) and all(tails))
+    ordered = {_keys(part) for part in parts if part.bounds.is_direction}
+    ties = [part.bounds for part in parts if part.bounds.is_tie and _keys(part) in ordered]
     return ClaimParts(
         parts=parts,
         missing=missing,
-        margin=margin_of([part.bounds for part in parts], margin),
+        margin=margin_of([part.bounds for part in parts], margin, ties),
         demands=demands(claim.requires),
         lever=claim.lever,
     )
+
+
+def _keys(part: Part) -> frozenset[tuple[str, str]]:
+    return frozenset(figure.key for figure in part.figures)
 
 
 def _meaning_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str], list[Cell]]:

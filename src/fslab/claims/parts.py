@@ -65,6 +65,11 @@ class Bounds:
         return BETTER if self.low >= 1 else WORSE if 0 < self.high <= 1 else None
 
     @property
+    def is_tie(self) -> bool:
+        """Whether the bounds are a range of ratios around 1."""
+        return not self.of_figure and 0 < self.low < 1 < self.high < inf
+
+    @property
     def ends(self) -> list[float]:
         """The ends of the range, without 0 and infinity."""
         return [end for end in (self.low, self.high) if 0 < end < inf]

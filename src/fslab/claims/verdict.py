@@ -48,13 +48,17 @@ def common(one: ClaimVerdict, other: ClaimVerdict) -> ClaimVerdict | None:
     return ClaimVerdict.TIE if both <= set(BELOW) else wider
 
 
-def margin_of(bounds: Iterable[Bounds], margin: float) -> float:
+def margin_of(bounds: Iterable[Bounds], margin: float, ordered_ties: Iterable[Bounds] = ()) -> float:
     """Return the smallest difference of interest: ``margin``, or half of the smallest effect that a claim states.
 
     A claim that states an effect below 10 % or below the margin would otherwise be called small for its own effect.
+    ``ordered_ties``: claimed ties of figures whose order is claimed, too ("close, xfs ahead"): the order is of interest
+    within the tie.
     """
     effects, large = (_effect(each) for each in bounds), max(_LARGE, margin)
-    return min([margin, *(effect / 2 for effect in effects if effect is not None and effect < large)])
+    ties = (exp(each.half_width) - 1 for each in ordered_ties)
+    stated = [*ties, *(effect for effect in effects if effect is not None and effect < large)]
+    return min([margin, *(effect / 2 for effect in stated)])
 
 
 def _effect(bounds: Bounds) -> float | None:
