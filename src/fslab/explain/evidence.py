@@ -151,6 +151,17 @@ class Evidence:
         )
 
     @property
+    def stripes_in_use(self) -> bool:
+        """Whether the file system aligns its writes to stripes: mkfs was told of them, or read them from the device."""
+        return bool(self._of_device("stripes_in_use"))
+
+    @property
+    def has_parity(self) -> bool:
+        """Whether the layout keeps parity."""
+        parsed = self._parsed
+        return parsed is not None and parsed.layout.parities > 0
+
+    @property
     def _parsed(self) -> ParsedStack | None:
         """The parts of the stack; None if fslab does not know one, or no longer accepts its options."""
         try:

@@ -81,7 +81,7 @@ class DelayedAllocation(Mechanism):
     cause = "delayed allocation"
     filesystems = frozenset({"ext4"})
     unless = ("nodelalloc",)
-    unswitchable = frozenset({"xfs", "btrfs", "f2fs", "nilfs2", "bcachefs"})
+    unswitchable = frozenset({"bcachefs", "btrfs", "f2fs", "nilfs2", "reiser4", "xfs", "zfs"})
     off = Switch(mount=("nodelalloc",))
 
     def applies(self, evidence: Evidence) -> bool:

@@ -63,6 +63,7 @@ class CopyOnWrite(Mechanism):
     cause = "copy-on-write"
     filesystems = frozenset({"btrfs"})
     unless = ("nodatacow",)
+    unswitchable = frozenset({"bcachefs", "nilfs2", "zfs"})
     off = Switch(mount=("nodatacow",), instead=("datacow", "datasum"))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
@@ -97,6 +98,7 @@ class DataChecksums(Mechanism):
     filesystems = frozenset({"btrfs"})
     writing = False
     unless = ("nodatasum", "nodatacow")
+    unswitchable = frozenset({"bcachefs", "nilfs2", "zfs"})
     off = Switch(mount=("nodatasum",), instead=("datasum",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:

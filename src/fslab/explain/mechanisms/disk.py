@@ -98,21 +98,32 @@ class SmallVolume(Mechanism):
 
 
 class StripeMisalignment(Mechanism):
-    """Partial stripes: if mkfs does not know the stripe size, parts of stripes are read, changed and written.
+    """Unaligned stripes: the file system does not know the stripe size, so that its writes cross stripes."""
 
-    On RAID 5, each partial write also causes reads.
-    """
-
-    summary = "partial-stripe writes"
+    summary = "writes are not aligned to stripes"
     cause = "unaligned stripes"
     off = Switch(geometry=Geometry.ALIGNED)
 
     def applies(self, evidence: Evidence) -> bool:
-        return (
-            evidence.cell.stack.geometry is not Geometry.ALIGNED
-            and writes(evidence)
-            and evidence.takes_stripe
-        )
+        aligned = evidence.cell.stack.geometry is Geometry.ALIGNED or evidence.stripes_in_use
+        return not aligned and writes(evidence) and evidence.takes_stripe
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:  # noqa: ARG002
+        """Yield nothing: no counter shows where writes begin. ``ParityUpdates`` states what they cost on RAID 5."""
+        yield from ()
+
+
+class ParityUpdates(Mechanism):
+    """Parity of a stripe of which only a part is written: its other data, or its old data and parity, are read first.
+
+    So it is on RAID 5 and 6 however the file system is aligned, if single writes are smaller than a stripe. md(4).
+    """
+
+    summary = "parts of stripes are read to compute parity"
+    cause = "updates of parity"
+
+    def applies(self, evidence: Evidence) -> bool:
+        return writes(evidence) and evidence.has_parity
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         read = evidence.figure("device_read_bytes", "bytes read from the disks by a workload that writes")
@@ -120,5 +131,12 @@ class StripeMisalignment(Mechanism):
         if read is None or not written or evidence.value("read_amplification") is not None:
             return
         if read.value > 0.2 * written:
-            text = f"Writing {format_size(written)} caused {format_size(read.value)} of reads from the disks."
-            yield self.explanation(evidence, text, read, weight=1.0, certainty=Certainty.COINCIDES)
+            yield self.explanation(
+                evidence,
+                f"Writing {format_size(written)} caused {format_size(read.value)} of reads from the disks: where a "
+                "part of a stripe is written, others are read to compute its parity.",
+                read,
+                weight=1.0,
+                certainty=Certainty.COINCIDES,
+                refuted_by="as many reads where whole stripes are written",
+            )

@@ -13,16 +13,21 @@ _PLAIN_TRANSACTION = 32 << 10  # some pages of a database, and those of its log
 class JournalWrites(Mechanism):
     """The journal itself: metadata is written twice, and a commit needs cache flushes. ext4(5), has_journal.
 
-    Without a journal, the file system is inconsistent after a crash until e2fsck has run.
+    Without a journal, the file system is inconsistent after a crash until e2fsck has run. JFS has one, too, unless it
+    is mounted with nointegrity: Documentation/admin-guide/jfs.rst.
     """
 
     name = "journal"
     summary = "metadata is written to a journal first"
     cause = "the journal"
-    filesystems = frozenset({"ext3", "ext4"})
-    unless = ("^has_journal", "data=journal")
-    unswitchable = frozenset({"xfs", "bcachefs"})
+    filesystems = frozenset({"ext3", "ext4", "jfs"})
+    unless = ("^has_journal", "data=journal", "nointegrity")
+    unswitchable = frozenset({"bcachefs", "reiser4", "reiserfs", "xfs"})
     off = Switch(mkfs="-O ^has_journal", instead=("data", "commit", "journal_checksum"))
+    off_of_jfs = Switch(mount=("nointegrity",), instead=("integrity",))
+
+    def switch(self, evidence: Evidence) -> Switch | None:
+        return self.off_of_jfs if evidence.filesystem == "jfs" else super().switch(evidence)
 
     def present(self, evidence: Evidence) -> bool:
         """Return whether it has a journal, also one that data goes through."""
@@ -103,16 +108,20 @@ class OrderedMode(Mechanism):
 class Barriers(Mechanism):
     """Cache flushes that keep commits in order on disks with a volatile cache.
 
-    Each fsync flushes the device's cache at least once. Without flushes, a power cut loses synced data.
-    Documentation/block/writeback_cache_control.rst
+    Each fsync flushes the device's cache at least once, except on JFS, which never does. Without flushes, a power cut
+    loses synced data. Documentation/block/writeback_cache_control.rst
     """
 
     summary = "cache flushes per fsync"
     cause = "cache flushes"
-    filesystems = frozenset({"ext2", "ext3", "ext4", "btrfs", "f2fs", "nilfs2"})
-    unless = ("nobarrier", "barrier=0", "fsync_mode=nobarrier")
-    unswitchable = frozenset({"xfs", "bcachefs"})
+    filesystems = frozenset({"ext2", "ext3", "ext4", "btrfs", "f2fs", "nilfs2", "reiserfs"})
+    unless = ("nobarrier", "barrier=0", "barrier=none", "fsync_mode=nobarrier")
+    unswitchable = frozenset({"bcachefs", "exfat", "ntfs3", "reiser4", "udf", "vfat", "xfs", "zfs"})
     off = Switch(mount=("nobarrier",), instead=("barrier",))
+    off_of_reiserfs = Switch(mount=("barrier=none",))
+
+    def switch(self, evidence: Evidence) -> Switch | None:
+        return self.off_of_reiserfs if evidence.filesystem == "reiserfs" else super().switch(evidence)
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         flushes = evidence.per_sync("device_flushes", "cache flushes per fsync")

@@ -54,6 +54,7 @@ class MetadataDuplication(Mechanism):
     cause = "the second copy of metadata"
     filesystems = frozenset({"btrfs"})
     unless = ("-m single",)
+    unswitchable = frozenset({"zfs"})
     off = Switch(mkfs="-m single")
 
     def applies(self, evidence: Evidence) -> bool:
@@ -97,6 +98,9 @@ class DirectoryIndex(Mechanism):
     filesystems = frozenset({"ext3", "ext4"})
     writing = False
     unless = ("^dir_index",)
+    unswitchable = frozenset(
+        {"bcachefs", "btrfs", "f2fs", "jfs", "ntfs3", "reiser4", "reiserfs", "xfs", "zfs"}
+    )
     off = Switch(mkfs="-O ^dir_index")
 
     def applies(self, evidence: Evidence) -> bool:
@@ -108,7 +112,7 @@ class DirectoryIndex(Mechanism):
         if files and directories and cpu is not None and files / directories >= 10_000:
             yield self.explanation(
                 evidence,
-                f"Each directory had {files / directories:.0f} names, found by hash index instead of a linear search.",
+                f"Each directory had {files / directories:.0f} names, found by an index instead of a linear search.",
                 cpu,
                 weight=0.05,
                 certainty=Certainty.COINCIDES,

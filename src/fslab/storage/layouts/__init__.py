@@ -72,6 +72,7 @@ class Layout(ABC, Generic[O]):
     ``modules``: the kernel modules that it needs. ``filesystems``: the file systems that work on it, None for all.
     ``least_disk_bytes``: the size of the smallest disk that it accepts. ``undo_kind``: the kind of its objects in a
     campaign's journal, None if it creates none. ``encrypts``: where zeros are written, its disks hold other bytes.
+    ``parities``: chunks of parity in each stripe, for which parts of stripes are read when others are written.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Layout(ABC, Generic[O]):
     least_disk_bytes: ClassVar[int] = 0
     undo_kind: ClassVar[str | None] = None
     encrypts: ClassVar[bool] = False
+    parities: ClassVar[int] = 0
     Options: type[O]
 
     def disks(self, options: O) -> int:

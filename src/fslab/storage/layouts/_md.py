@@ -129,9 +129,7 @@ class Md(JoinedLayout[O]):
 
 
 class Striped(Md[C]):
-    """Base of the levels that stripe over all disks. ``parities``: chunks of parity in each stripe."""
-
-    parities: ClassVar[int] = 0
+    """Base of the levels that stripe over all disks."""
 
     def stripe(self, options: C) -> Stripe:
         return Stripe(chunk_bytes=options.chunk_bytes, data_disks=options.disks - self.parities)
