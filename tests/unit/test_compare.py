@@ -100,7 +100,7 @@ class TestLines:
         b = [trial.model_copy(update={"validity": (bad,)}) if trial.cell == two else trial for trial in b]
         assert [line.verdict for line in compared(a, b).lines] == [
             "too few trials (each side needs 3)",
-            "no usable trial in B",
+            "no usable value in B",
             "no ratio: not all values are positive",
         ]
 

@@ -100,7 +100,7 @@ def test_a_cell_that_failed_and_is_not_possible_says_the_same_everywhere() -> No
         assert word in one_line(row, row.summaries[1]).plain
         assert f"| {word} |" in paper_table.markdown(report)
         assert ("not possible here" in row.words) is (word == "not possible here")
-        assert ("no usable trial" in row.words) is (word == "failed")
+        assert ("no usable value" in row.words) is (word == "failed")
 
 
 def test_a_tool_with_several_versions_is_shown_with_all_of_them() -> None:

@@ -139,8 +139,8 @@ fsync mean ↓         ± 2.0 %       ± 2.0 %       failed ²
 
 rand-write-4k: xfs 1.93 × ext4 (1.87–1.99), 1.93 × btrfs (1.87–1.98)
   ranked: 1. xfs · 2.= btrfs, ext4
-commit, write iops: ext4 2.00 × xfs (1.94–2.06); btrfs: no usable trial
-commit, fsync mean ↓: xfs 2.00 × ext4 (1.94–2.06); btrfs: no usable trial
+commit, write iops: ext4 2.00 × xfs (1.94–2.06); btrfs: no usable value
+commit, fsync mean ↓: xfs 2.00 × ext4 (1.94–2.06); btrfs: no usable value
 ★ better than all others at 95 % · median of 5 trials ± half their range · ↓
   lower is better · × with 95 % CI
 
@@ -222,7 +222,7 @@ def test_where_no_trial_is_sound_no_median_is_spoken_of() -> None:
     invalid = (warning(Severity.INVALID),)
     trials = [item for cell in planned for item in five(cell, {IOPS: 10}, validity=invalid)]
     said = shown(report(planned, trials))
-    assert "no usable trial" in said
+    assert "no usable value" in said
     assert "trial each" not in said
     assert "median" not in said
 

@@ -186,14 +186,14 @@ def test_counts_above_none_keep_their_ratio() -> None:
 def test_stack_without_values_is_named_and_not_compared() -> None:
     found = outcome(HIGHER, ext4=FLAT, xfs=times(2, NOISY), btrfs=())
     assert found.marks() == {"ext4": NONE, "xfs": BEST}
-    assert words(found, HIGHER, "btrfs") == "xfs 2.00 × ext4 (1.96–2.04); btrfs: no usable trial"
+    assert words(found, HIGHER, "btrfs") == "xfs 2.00 × ext4 (1.96–2.04); btrfs: no usable value"
 
 
 def test_alone_is_not_best() -> None:
     found = outcome(HIGHER, ext4=FLAT)
     assert (found.marks(), found.answers, found.ranking()) == ({"ext4": NONE}, (), ())
     assert words(found, HIGHER) == "only ext4 was measured"
-    assert words(outcome(HIGHER, ext4=()), HIGHER) == "no usable trial"
+    assert words(outcome(HIGHER, ext4=()), HIGHER) == "no usable value"
 
 
 def test_without_a_better_direction_nothing_is_marked() -> None:

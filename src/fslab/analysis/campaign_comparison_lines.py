@@ -160,7 +160,7 @@ class Line:
         if b.broken and self.question.under:
             return "failed in B"
         sides = (("A", self.question.under), ("B", self.question.over))
-        return f"no usable trial in {' and '.join(name for name, values in sides if not values)}"
+        return f"no usable value in {' and '.join(name for name, values in sides if not values)}"
 
 
 def values_by_campaign(trials: Iterable[TrialRecord], metric: Metric) -> dict[int, float]:

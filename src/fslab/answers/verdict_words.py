@@ -43,7 +43,7 @@ def verdict_words(answer: Answer, unit: Unit, *, each: str = "trials") -> str:
         case Verdict.NO_RATIO:
             return "no ratio: not all values are positive"
         case Verdict.MISSING:
-            return "no usable trial"
+            return "no usable value"
 
 
 def alike_words(margin: float) -> str:

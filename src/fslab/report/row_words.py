@@ -41,7 +41,7 @@ def row_words(
     ``not_compared``: stacks on another kind of machine.
     """
     if leader is None:
-        return "no usable trial"
+        return "no usable value"
     by_verdict = {verdict: [item for item in answers if item.verdict is verdict] for verdict in Verdict}
     parts = [
         *_differences(leader, better, [item for item in answers if item.differs]),
@@ -53,7 +53,7 @@ def row_words(
             f"{item.over} and {item.under} have no ratio: not all their values are positive"
             for item in by_verdict[Verdict.NO_RATIO]
         ),
-        *([f"{listed(missing)}: no usable trial"] if missing else []),
+        *([f"{listed(missing)}: no usable value"] if missing else []),
         *([f"{listed(impossible)}: not possible here"] if impossible else []),
         *([f"{listed(not_compared)}: on another kind of machine, not compared"] if not_compared else []),
         *_together(leader, answers),
