@@ -9,7 +9,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,6 +39,7 @@ from fslab.system import (
     signals,
     sysfs,
     tools,
+    waiting,
 )
 from fslab.system.tool_messages import one_line
 
@@ -254,6 +255,28 @@ def test_marked_processes_are_those_with_the_very_mark_that_fslab_does_not_desce
     (tmp_path / "self").mkdir()
     (tmp_path / "99").mkdir()
     assert process_marks.marked_processes("c1", tmp_path) == [11]
+
+
+def test_processes_that_get_no_environment_are_waited_for_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any user can keep processes in the middle of execve(2), by a FUSE file system that does not answer."""
+    for pid in range(11, 21):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "exe").symlink_to("program")
+        (tmp_path / str(pid) / "environ").touch()
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (program) S{' 0' * 49}\n")
+    now_s = 0.0
+
+    def sleep(wait_s: float) -> None:
+        nonlocal now_s
+        now_s += wait_s
+        if now_s > process_marks.BEGIN_DEADLINE_S / 2:
+            (tmp_path / "20" / "environ").write_bytes(b"FSLAB_MARK=c1\0")
+
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: now_s, sleep=sleep))
+    assert process_marks.marked_processes("c1", tmp_path) == [20]
+    assert now_s < 1.1 * process_marks.BEGIN_DEADLINE_S
 
 
 @pytest.mark.parametrize(

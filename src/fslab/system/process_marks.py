@@ -19,9 +19,9 @@ _PIECE_BYTES = 1 << 16
 def marked_processes(mark: str, root: Path = Path("/proc"), *, name: str = MARK) -> list[int]:
     """Return the processes whose environment has this mark as the variable ``name``, except this process and those that
     it descends from."""
-    pids = (int(entry.name) for entry in root.iterdir() if entry.name.isdigit())
     spared = _ancestry(root)
-    return [pid for pid in pids if pid not in spared and _is_marked(pid, mark, root, name)]
+    pids = (int(entry.name) for entry in root.iterdir() if entry.name.isdigit())
+    return _marked((pid for pid in pids if pid not in spared), mark, root, name)
 
 
 def named(pids: Iterable[int]) -> str:
@@ -40,7 +40,7 @@ def kill_marked(mark: str, *, name: str = MARK) -> bool:
     found = marked_processes(mark, name=name)
 
     def whole() -> set[int]:
-        marked = [pid for pid in found if _is_marked(pid, mark, name=name)]
+        marked = _marked(found, mark, processes.PROC, name)
         return {*marked, *processes.descendants(*marked)}
 
     # When one of them ends, init becomes the parent of what it had started, which is then no descendant any more. So
@@ -66,13 +66,30 @@ def _ancestry(root: Path) -> set[int]:
     return found
 
 
-def _is_marked(pid: int, mark: str, root: Path = Path("/proc"), name: str = MARK) -> bool:
-    process, wanted = root / str(pid), f"{name}={mark}".encode()
-    if not (found := _environment(process)) and _runs_program(process):
-        # In the middle of execve(2) it is empty: then neither a mark nor the parent may tell whose the process is.
-        waiting.until(lambda: _has_environment(process), BEGIN_DEADLINE_S, 0.001)
-        found = _environment(process)
-    return wanted in found and wanted in found.split(b"\0")
+def _marked(pids: Iterable[int], mark: str, root: Path, name: str) -> list[int]:
+    """Return those of these processes that have the mark.
+
+    In the middle of execve(2) an environment is empty: then neither a mark nor the parent may tell whose the process
+    is. All are waited for together, because a user can keep any number of processes in that state: their program is on
+    a file system whose server does not answer.
+    """
+    wanted, found, left = f"{name}={mark}".encode(), list[int](), [*pids]
+
+    def is_decided(pid: int) -> bool:
+        process = root / str(pid)
+        decided = bool(environment := _environment(process)) or not _runs_program(process)
+        if not decided and (decided := _has_environment(process)):
+            environment = _environment(process)  # perhaps only since it was read
+        if wanted in environment and wanted in environment.split(b"\0"):
+            found.append(pid)
+        return decided
+
+    def are_decided() -> bool:
+        left[:] = [pid for pid in left if not is_decided(pid)]
+        return not left
+
+    waiting.until(are_decided, BEGIN_DEADLINE_S, 0.001)
+    return found
 
 
 def _environment(process: Path) -> bytes:
