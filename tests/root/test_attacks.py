@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from tests import fuse, made
-from tests.limits import LIMIT_S
+from tests.limits import LIMIT_S, wait_for
 
 from fslab import feasibility
 from fslab.campaign import cleanup
@@ -27,6 +27,8 @@ from fslab.campaign.undo_journal import CampaignJournal, default_directory
 from fslab.cell import MediumSpec, StackSpec
 from fslab.errors import BusyError, FslabError, MountError, UnsafeError, UsageError
 from fslab.machine import tuning
+from fslab.probes import REGISTRY as PROBES
+from fslab.probes import Target
 from fslab.storage import Workspace, overwrite_check, stack
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import _loop
@@ -469,3 +471,21 @@ def test_two_campaigns_do_not_tune_at_once_and_nobody_else_can_prevent_it(worksp
     assert swappiness.read_text() == found
     lock = tuning.LOCK.stat()
     assert (lock.st_uid, stat.S_IMODE(lock.st_mode)) == (0, 0o600)
+
+
+def test_no_server_is_asked_for_the_directory_that_another_s_process_works_in(tmp_path: Path) -> None:
+    """One that does not answer would let each trial wait for ever, and no signal would end it."""
+    (served := tmp_path / "served").mkdir()
+    (seen := tmp_path / "proc").mkdir()
+    # Not by Popen(cwd=…): until the program is started, it holds the lock that the server in this process needs.
+    there = ["sh", "-c", 'cd "$0" && exec sleep 1000', str(served)]
+    with fuse.mounted(served, of=NOBODY, says=NOBODY) as asked, subprocess.Popen(there) as other:
+        try:
+            wait_for(lambda: os.readlink(f"/proc/{other.pid}/cwd") == str(served))  # noqa: PTH115 - asks no server
+            (seen / str(other.pid)).symlink_to(f"/proc/{other.pid}")
+            asked.clear()
+            target = Target(devices=(), filesystem="ext4", directory=Path("/proc/work"), proc=seen)
+            assert PROBES.get("foreign-cpu").snapshot(target)["own"] == set()
+            assert fuse.GETATTR not in asked
+        finally:
+            other.kill()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
-from fslab.system import disk_server, process_marks
+from fslab.system import disk_server, process_marks, syscalls
 from fslab.system.files import opened
 from fslab.trial_record import Value
 from fslab.units import Unit
@@ -197,7 +197,7 @@ def _works_in(target: Target, pid: int, device: int | None) -> bool:
     """Return whether a process's working directory is in the directory under test, or on its device (``device``)."""
     link = f"{target.proc}/{pid}/cwd"  # no Path: this is done for all processes of the machine
     try:
-        if device is not None and os.stat(link).st_dev == device:  # noqa: PTH116 - follows the link also in namespaces
+        if device is not None and syscalls.device_of(link) == device:  # follows the link also in namespaces
             return True
         return f"{os.readlink(link)}/".startswith(f"{target.directory}/")  # noqa: PTH115 - plain call
     except OSError:

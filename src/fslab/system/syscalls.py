@@ -124,28 +124,31 @@ def direct_alignment(path: Path) -> DirectAlignment | None:
 
 def file_number(path: Path | str) -> str | None:
     """Return ``major:minor`` of the block device that a path leads to, ``cmajor:minor`` of a character device,
-    ``fmajor:minor:inode`` of a regular file, None for any other file.
-
-    Uses only cached attributes (AT_STATX_DONT_SYNC): a stat(2) of a file on an unreachable network server hangs.
-    """
-    buffer = ctypes.create_string_buffer(_STATX_BYTES)
-    arguments = (
-        AT_FDCWD,
-        os.fsencode(path),
-        _AT_STATX_DONT_SYNC,
-        ctypes.c_uint(_STATX_TYPE | _STATX_INO),
-        buffer,
-    )
-    checked(_libc.statx(*arguments), path)
-    (mode,) = struct.unpack_from("=H", buffer, 0x1C)
+    ``fmajor:minor:inode`` of a regular file, None for any other file. As ``device_of``."""
+    attributes = _cached_attributes(path)
+    (mode,) = struct.unpack_from("=H", attributes, 0x1C)
     if stat.S_ISREG(mode):
-        (inode,) = struct.unpack_from("=Q", buffer, 0x20)
-        major, minor = struct.unpack_from("=II", buffer, 0x88)
+        (inode,) = struct.unpack_from("=Q", attributes, 0x20)
+        major, minor = struct.unpack_from("=II", attributes, 0x88)
         return f"f{major}:{minor}:{inode}"
-    major, minor = struct.unpack_from("=II", buffer, 0x80)
+    major, minor = struct.unpack_from("=II", attributes, 0x80)
     kinds = {stat.S_IFBLK: "", stat.S_IFCHR: "c"}
     kind = kinds.get(stat.S_IFMT(mode))
     return None if kind is None else f"{kind}{major}:{minor}"
+
+
+def device_of(path: Path | str) -> int:
+    """Return the number of the device of a file, ``st_dev`` of stat(2), without waiting for the server of a network or
+    FUSE file system. That holds for the file, such as one that a link of /proc leads to, not for the way to it."""
+    return os.makedev(*struct.unpack_from("=II", _cached_attributes(path), 0x88))
+
+
+def _cached_attributes(path: Path | str) -> ctypes.Array[ctypes.c_char]:
+    """Call statx(2) with AT_STATX_DONT_SYNC: a stat(2) of a file whose server does not answer hangs."""
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    wanted = ctypes.c_uint(_STATX_TYPE | _STATX_INO)
+    checked(_libc.statx(AT_FDCWD, os.fsencode(path), _AT_STATX_DONT_SYNC, wanted, buffer), path)
+    return buffer
 
 
 def filesystem_type(descriptor: int) -> int:
