@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Finding, Kind
 from fslab.crash.states import State
 from fslab.crash.trial import Tally
+from fslab.errors import NoSpaceError
 from fslab.storage.filesystems import REGISTRY
 
 STATE = State(cut=1, fate="kept")
@@ -51,6 +53,15 @@ def judge(directory: Path, examiner: Examiner, builder: Builder) -> Judge:
     positions = Positions(rows=(), places=(), steps=(), times_ns=(), returned_ns={})
     parts: dict[str, Any] = {"builder": builder, "examiner": examiner}
     return Judge(tested=tested, source=Sequences(chosen=()), positions=positions, images=directory, **parts)
+
+
+def test_what_a_file_system_does_where_memory_for_its_image_is_full_is_no_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fslab.crash.judge.os.statvfs", lambda _: SimpleNamespace(f_bavail=0))
+    with pytest.raises(NoSpaceError, match="memory for images of crash states is full"):
+        judge(tmp_path, Examiner([Kind.UNMOUNTABLE]), Builder()).after(STATE)
+    assert not [*tmp_path.glob("*.img")]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from fslab.feasibility import RefusingJournal
 from fslab.machine import guest as waiting
 from fslab.machine.guest import CONSOLE, Disk, Guest
 from fslab.machine.kinds.qemu import QemuGuest
-from fslab.storage import Drive, Workspace, images
+from fslab.storage import Drive, Growth, Workspace, images
 from fslab.system import trees, untrusted_files
 from fslab.trial_record import Status
 
@@ -280,6 +280,33 @@ def test_a_reply_that_is_none_costs_the_trial_alone() -> None:
             trial_dispatch._value(reply)
 
 
+IN_GUEST = CELL.model_copy(
+    update={"stack": CELL.stack.model_copy(update={"machine": MachineSpec(type="uml")})}
+)
+
+
+def machines(
+    made: Said, reply: Any, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> trial_dispatch.TrialMachines:
+    """Return machines whose guest is ``made``, which replies so and gets no disks."""
+    workspace = Workspace(
+        campaign="c",
+        runtime=directory,
+        images=directory,
+        journal=RefusingJournal(),
+        wipe=frozenset(),
+        tell=print,
+    )
+    several = trial_dispatch.TrialMachines(
+        workspace=workspace,
+        machine={},
+        _running={IN_GUEST.stack.machine: made},
+    )
+    monkeypatch.setattr(made, "ask", lambda *_, **__: reply)
+    monkeypatch.setattr(several, "_plug", lambda *_: {})
+    return several
+
+
 def test_a_forged_bug_costs_the_trial_alone(
     guest: tuple[Said, socket.socket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,31 +315,31 @@ def test_a_forged_bug_costs_the_trial_alone(
     The trial's error contains the end of the traceback.
     """
     forged = {"bug": "x" * 100_000 + "ZeroDivisionError: forged"}
-    made, _ = guest
-    monkeypatch.setattr(made, "ask", lambda *_, **__: forged)
-    workspace = Workspace(
-        campaign="c",
-        runtime=tmp_path,
-        images=tmp_path,
-        journal=RefusingJournal(),
-        wipe=frozenset(),
-        tell=print,
-    )
-    cell = CELL.model_copy(
-        update={"stack": CELL.stack.model_copy(update={"machine": MachineSpec(type="uml")})}
-    )
-    several = trial_dispatch.TrialMachines(
-        workspace=workspace,
-        machine={},
-        _running={cell.stack.machine: made},
-    )
-    monkeypatch.setattr(several, "_plug", lambda *_: {})
-    record = several.run(cell, KEY)
+    several = machines(guest[0], forged, tmp_path, monkeypatch)
+    record = several.run(IN_GUEST, KEY)
     assert (record.status, record.failure) == (Status.FAILED, FailureClass.GUEST_LOST.value)
     assert record.error is not None
     assert record.error.endswith("ZeroDivisionError: forged")
     assert len(record.error) < 2 * trial_dispatch.BUG_LIMIT
     assert several.running == []
+
+
+def test_a_failure_on_a_disk_without_room_is_told_as_such(
+    guest: tuple[Said, socket.socket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guest sees I/O errors only: that its image has outgrown its room, or its directory is full, the host sees."""
+    made, _ = guest
+    image = tmp_path / "image"
+    image.write_bytes(b"x" * (2 << 20))
+    made.growths = [Growth(image=image, room_bytes=1 << 20)]
+    failed = {
+        "cell": IN_GUEST.model_dump(mode="json"), "status": "failed", "failure": "mkfs", "error": "I/O error",
+    }  # fmt: skip
+    reply = {"value": {"record": record(**failed), "made": []}}
+    several = machines(made, reply, tmp_path, monkeypatch)
+    found = several.run(IN_GUEST, KEY)
+    assert found.status_text == "failed:no_space"
+    assert "room for 1 MiB" in str(found.error)
 
 
 def test_qemu_is_given_no_disk_that_only_a_server_has(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from fslab.storage.parsed_stack import disk_slots, parsed_stack
 from fslab.system import process_marks
 from fslab.system.cpu_speed import CpuSpeed
 from fslab.system.signals import Teardown
-from fslab.trial_record import Provenance, TrialRecord
+from fslab.trial_record import Provenance, Status, TrialRecord
 from fslab.workloads import REGISTRY as WORKLOADS
 
 INIT = (sys.executable, "-P", "-B", "-m", "fslab.campaign.guest_main")
@@ -178,6 +178,8 @@ class TrialMachines:
             )  # fmt: skip
         self._drop_broken()
         reply = _checked_reply(guest, value, cell, key)
+        if reply.record.status is Status.FAILED:
+            guest.check_growth()  # the guest itself sees only I/O errors
         self.workspace.made |= reply.made
         raw = {**reply.record.raw, "guest_kernel_log": guest.log_text(since)}
         record = run.completed(reply.record.model_copy(update={"raw": raw}))

@@ -5,6 +5,7 @@ This module does not combine the outcomes of many states; ``trial`` does.
 
 from __future__ import annotations
 
+import os
 import re
 from bisect import bisect_left
 from collections import defaultdict
@@ -17,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 from fslab.crash.examine import Examined, Examiner, Subject
 from fslab.crash.recording import FLUSHED, Recording, recovery_of
 from fslab.crash.sources import Finding, Kind, Progress, Source
-from fslab.crash.states import AGAIN, REPAIR, Builder, State
-from fslab.errors import ToolOutputError
+from fslab.crash.states import AGAIN, LESS, REPAIR, Builder, State
+from fslab.errors import NoSpaceError, ToolOutputError
+from fslab.storage.images import tell_when_full
 from fslab.system import disk_server
+from fslab.system.signals import Teardown
 
 WHOLE = -1
 
@@ -183,15 +186,30 @@ class Judge:
     @contextmanager
     def recovery(self, state: State, *, repair: bool = False) -> Iterator[Recording | None]:
         """Record what the mount of this state writes, or its full repair (:func:`recording.recovery_of`)."""
-        image = self.images / "first.img"
-        self.builder.make(state, image)
-        try:
+        with self._image("first") as image:
+            self.builder.make(state, image)
             with recovery_of(
                 image, self.tested, self.examiner.target, volatile=self.volatile, repair=repair
             ) as recording:
                 yield recording
-        finally:
-            image.unlink()
+
+    @contextmanager
+    def _image(self, name: str) -> Iterator[Path]:
+        """Return where to make the image of a state, which is removed afterwards. NoSpaceError if its memory was full:
+        that a file system then fails is no finding."""
+        with Teardown() as undo:
+            image = self.images / f"{name}.img"
+            undo.callback(image.unlink, missing_ok=True)
+            tell_when_full(undo, self._check_left)
+            yield image
+
+    def _check_left(self) -> None:
+        if not os.statvfs(self.images).f_bavail:
+            raise NoSpaceError(
+                "the memory for images of crash states is full",
+                where=str(self.images),
+                hint=LESS,
+            )
 
     def _repeated(
         self,
@@ -217,12 +235,9 @@ class Judge:
     def _once(
         self, builder: Builder, state: State, name: str, cut: int, runs: list[int], *, cut_repair: bool
     ) -> Outcome:
-        image = self.images / "state.img"
-        lost_rows = builder.make(state, image)
-        try:
+        with self._image("state") as image:
+            lost_rows = builder.make(state, image)
             seen = self.examiner.examine(image, runs, cut_repair=cut_repair)
-        finally:
-            image.unlink()
         outcome = Outcome(seen=seen, findings=list(seen.findings))
         for number in runs:
             promised = self.source.promised(self.positions.at(number, cut), self.tested.promises)

@@ -243,11 +243,15 @@ class Guest(ABC):
                 )
             ) from error
         try:
-            for growth in self.growths:
-                images.check_growth(growth)
+            self.check_growth()
         except FslabError:
             self.broken = True  # it still writes to the disk
             raise
+
+    def check_growth(self) -> None:
+        """Raise NoSpaceError if a disk has no more room."""
+        for growth in self.growths:
+            images.check_growth(growth)
 
     def _ended(self) -> FslabError:
         """Return why the guest ended. Its exit status alone is not enough: after a panic it is SIGABRT or 0."""
