@@ -64,8 +64,10 @@ def counted(count: int, noun: str) -> str:
 
 
 def metric_text(name: str) -> str:
-    """Return the name of a metric for readers: ``read clat p99.9`` of ``read_clat_p99_9``."""
-    return re.sub(r"(p\d+)_(?=\d)", r"\1.", name).replace("_", " ")
+    """Return the name of a metric for readers: ``read clat p99.9`` of ``read_clat_p99_9``, ``read IOPS`` of
+    ``read_iops``."""
+    spaced = re.sub(r"(p\d+)_(?=\d)", r"\1.", name).replace("_", " ")
+    return re.sub(r"\b(iops|cpu)\b", lambda found: found[0].upper(), spaced)
 
 
 def listed(names: Sequence[str]) -> str:

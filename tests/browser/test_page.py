@@ -201,7 +201,7 @@ def test_switches(html: str, opened: Opener) -> None:
     shown = found.page
     figure = shown.locator("#fig-w-sizes-bs-4k-write-iops")
     assert "÷ the best median" not in (figure.locator("svg").text_content() or "")
-    for label, expected in (("ratio", "÷ the best median"), ("absolute", "write iops")):
+    for label, expected in (("ratio", "÷ the best median"), ("absolute", "write IOPS")):
         shown.get_by_label(label, exact=True).check()
         figure.locator("svg", has_text=expected).wait_for()
     shown.get_by_label("log", exact=True).check()

@@ -312,7 +312,7 @@ def test_a_figure_shows_the_published_value_beside_the_measured_one(tmp_path: Pa
     (figure,) = page.parts[0].published  # of table II, nothing can be compared
     layers = {layer["name"]: layer["data"]["values"] for layer in figure.spec["layer"]}
     xfs, btrfs = layers["published"]
-    assert (xfs["label"], xfs["published"], xfs["measured"]) == ("w, iops: xfs", 2.0, pytest.approx(1.5))
+    assert (xfs["label"], xfs["published"], xfs["measured"]) == ("w, IOPS: xfs", 2.0, pytest.approx(1.5))
     assert xfs["low"] < 1.5 < xfs["high"]
     assert (btrfs["published"], btrfs["measured"]) == (0.5, None)
     assert layers["measured"] == layers["interval"] == [xfs]
@@ -324,13 +324,13 @@ def test_a_figure_shows_the_published_value_beside_the_measured_one(tmp_path: Pa
         ("published", "median here", "here ÷ published"),
     )
     fields = {name: [cell.text for cell in row] for name, row in table.rows}
-    assert fields["w, iops: xfs"][0] == "200 IOPS"
-    assert fields["w, iops: xfs"][1] in {f"1.5{digit}k IOPS" for digit in range(10)} | {"1.49k IOPS"}
-    assert fields["w, iops: btrfs"] == ["50 IOPS", "–", "–"]
+    assert fields["w, IOPS: xfs"][0] == "200 IOPS"
+    assert fields["w, IOPS: xfs"][1] in {f"1.5{digit}k IOPS" for digit in range(10)} | {"1.49k IOPS"}
+    assert fields["w, IOPS: btrfs"] == ["50 IOPS", "–", "–"]
     assert "<summary>Values of table I</summary>" in html_of(page)
     svg = next(
         path for path in paper.write(assemble.figures(page), tmp_path) if path.name == f"{figure.id}.svg"
     ).read_text()
     assert [svg.count(f'{name}_marks"') for name in ("published", "measured", "interval")] == [1, 1, 1]
     assert svg.count('aria-roledescription="point"') == 3
-    assert re.search(r">w, iops</tspan><tspan[^>]*>xfs</tspan>", svg), "the stack has a line of its own"
+    assert re.search(r">w, IOPS</tspan><tspan[^>]*>xfs</tspan>", svg), "the stack has a line of its own"

@@ -193,7 +193,7 @@ B  B · b · 2026-11-20 21:49 UTC · kernel 6.1.0-26 · 10 trials: 10 usable
 differs: kernel: 6.1.0-25 → 6.1.0-26
 
                     A                 B   B ÷ A (95 % CI)  B is
-rand-4k, write iops
+rand-4k, write IOPS
   ext4  1k IOPS ± 2 %    880 IOPS ± 2 %  0.88 (0.85–0.91)  12 % slower
   xfs   1k IOPS ± 2 %  1.20k IOPS ± 2 %  1.20 (1.16–1.24)  20 % faster
 
@@ -230,7 +230,7 @@ def test_what_holds_only_for_independent_trials_is_reported() -> None:
     told = " ".join(shown(found).split())
     only = "the only difference holds only if trials are independent, which needs 20 trials of each to check"
     assert only in told
-    assert "rand-4k on ext4, write iops" in told
+    assert "rand-4k on ext4, write IOPS" in told
     sure = compared(trials(one, around(100)), trials(one, around(200), "b"))
     assert "independent" not in shown(sure)
 

@@ -103,6 +103,17 @@ def test_single_trials_get_no_colour() -> None:
     assert "–" not in {tile.value for tile in found.tiles}
 
 
+def test_the_values_of_a_single_stack_are_shown() -> None:
+    """They are not "1.00, may equal the best"."""
+    _, campaign, trials = made([(stack("ext4"), work("random"), 2000)])
+    page = assemble.page([assemble.CampaignSource(campaign=campaign, trials=trials)], known=lambda _: (IOPS,))
+    ((tile,),) = (row.tiles for row in page.parts[0].heat)
+    assert (tile.share, tile.value, tile.decided) == (None, "2k IOPS", True)
+    html = render.html(page)
+    assert '<span class="why">2k IOPS</span>' in html
+    assert "elative to the best" not in html.partition("</caption>")[0]
+
+
 def test_a_heat_map_says_what_to_take() -> None:
     """A tile shows the share of the best: 500 of 2000 IOPS is 0.25. For a latency, the smallest value has share 1."""
     ext4, xfs = stack("ext4"), stack("xfs")
@@ -210,9 +221,9 @@ def test_tables_for_a_paper() -> None:
     )
     markdown = paper_table.markdown(report)
     assert "| workload | ext4 | xfs |" in markdown
-    assert "| a\\_b\\|c, write iops | 1k IOPS ± 2.0 % | ★ 2k IOPS ± 2.0 % |" in markdown
+    assert "| a\\_b\\|c, write IOPS | 1k IOPS ± 2.0 % | ★ 2k IOPS ± 2.0 % |" in markdown
     latex = paper_table.latex(report)
-    row = r"a\_b\textbar{}c, write iops (thousand) & 1 $\pm$ 2.0 & $\star$ 2 $\pm$ 2.0 \\"
+    row = r"a\_b\textbar{}c, write IOPS (thousand) & 1 $\pm$ 2.0 & $\star$ 2 $\pm$ 2.0 \\"
     assert row in latex
     assert r"\caption{50 \% \& \textless{}b\textgreater{}. Median of 5 trials" in latex
 
@@ -281,7 +292,7 @@ def test_a_table_in_latex_has_what_was_measured_on_the_same_stacks() -> None:
     ]
     report, _, _ = made(found)
     first, second = printed_tables(paper_table.latex(report))
-    assert [row[0] for row in second] == [[""], ["few, write iops"]]
+    assert [row[0] for row in second] == [[""], ["few, write IOPS"]]
     assert [head for (head,) in second[0][1:]] == ["ext4-0", "ext4-1"]
     assert (len(first), len(first[0])) == (2, 6)
 

@@ -131,15 +131,15 @@ Quick
                         ext4           xfs          btrfs
 ─────────────────────────────────────────────────────────
 rand-write-4k     61.7k IOPS   ★ 119k IOPS     61.8k IOPS
-write iops           ± 2.0 %       ± 2.0 %      ± 2.0 % ¹
+write IOPS           ± 2.0 %       ± 2.0 %      ± 2.0 % ¹
 commit             ★ 2k IOPS       1k IOPS              –
-write iops           ± 2.0 %       ± 2.0 %       failed ²
+write IOPS           ± 2.0 %       ± 2.0 %       failed ²
                     ★ 400 µs        800 µs              –
 fsync mean ↓         ± 2.0 %       ± 2.0 %       failed ²
 
 rand-write-4k: xfs 1.93 × ext4 (1.87–1.99), 1.93 × btrfs (1.87–1.98)
   ranked: 1. xfs · 2.= btrfs, ext4
-commit, write iops: ext4 2.00 × xfs (1.94–2.06); btrfs: no usable value
+commit, write IOPS: ext4 2.00 × xfs (1.94–2.06); btrfs: no usable value
 commit, fsync mean ↓: xfs 2.00 × ext4 (1.94–2.06); btrfs: no usable value
 ★ better than all others at 95 % · median of 5 trials ± half their range · ↓
   lower is better · × with 95 % CI
@@ -160,7 +160,7 @@ def test_metrics_with_the_same_result_share_a_line() -> None:
     trials = [each for cell in planned for each in five(cell, {IOPS: 1000, LATENCY: 4e5})[:2]]
     words = shown(report(planned, trials)).splitlines()
     assert [line for line in words if line.startswith("commit, ")] == [
-        "commit, write iops, fsync mean ↓: too few trials to compare ext4 with xfs (2"
+        "commit, write IOPS, fsync mean ↓: too few trials to compare ext4 with xfs (2"
     ]
 
 
@@ -267,7 +267,7 @@ def test_many_variants_stand_down_and_show_ties_and_unlabelled_options() -> None
         shown(report(planned, trials))
         == """\
 Quick
-rand-write-4k                        write iops
+rand-write-4k                        write IOPS
 ────────────────────────────────────────────────────────
 ext4
   defaults                           ☆ 100k IOPS ± 2.0 %
@@ -317,7 +317,7 @@ interrupted: 4 of 10 trials are stored; finish it with: fslab run --resume 20261
                         ext4         xfs
 ────────────────────────────────────────
 rand-write-4k     1.98k IOPS     1k IOPS
-write iops           ± 1.0 %     1 trial
+write IOPS           ± 1.0 %     1 trial
 
 rand-write-4k: too few trials to compare ext4 with xfs (1 complete block; 3 needed)
 median of 3 trials ± half their range · × with 95 % CI
@@ -496,7 +496,7 @@ def test_stack_that_a_workload_does_not_run_on_is_not_missing_there() -> None:
     planned = (*cells((EXT4, XFS), RANDOM), *cells((EXT4,), SYNCED))
     trials = [item for cell in planned for item in five(cell, {IOPS: 10, LATENCY: 10})]
     found = report(planned, trials)
-    assert [row.words for row in found.rows[1:]] == ["only ext4 was measured"] * 2
+    assert [row.words for row in found.rows[1:]] == ["measured on ext4 only"] * 2
 
 
 def test_headline_metrics_are_the_workloads_own() -> None:

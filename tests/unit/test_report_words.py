@@ -192,7 +192,7 @@ def test_stack_without_values_is_named_and_not_compared() -> None:
 def test_alone_is_not_best() -> None:
     found = outcome(HIGHER, ext4=FLAT)
     assert (found.marks(), found.answers, found.ranking()) == ({"ext4": NONE}, (), ())
-    assert words(found, HIGHER) == "only ext4 was measured"
+    assert words(found, HIGHER) == "measured on ext4 only"
     assert words(outcome(HIGHER, ext4=()), HIGHER) == "no usable value"
 
 

@@ -103,7 +103,7 @@ def _grids(report: Report, rows: Sequence[Row], planned: Sequence[int]) -> Itera
         texts, unit = in_one_scale(medians, row.unit)
         left = iter(texts)
         fields.append([_tex_field(summary, left) for summary in summaries])
-        if row.unit.value.lower() in row.metric:  # 75.7 (thousand) read iops
+        if row.unit.value.lower() in row.metric:  # 75.7 (thousand) read IOPS
             unit = unit.removesuffix(row.unit.value).strip()
         metrics.append(_name(row, f" ({unit})" if unit else ""))
     labels = [report.stacks[number].label for number in planned]

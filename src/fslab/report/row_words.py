@@ -60,7 +60,7 @@ def row_words(
         *_independence(leader, answers),
         *_medians(leader, answers),
     ]
-    return "; ".join(parts) if parts else f"only {leader} was measured"
+    return "; ".join(parts) if parts else f"measured on {leader} only"
 
 
 def trials_words(counts: Counts) -> str:

@@ -300,7 +300,7 @@ def three_fields(row: Row, summary: Summary) -> tuple[Text, Text, Text]:
 
 
 def metric_label(row: Row) -> str:
-    """Return a label such as ``write iops``, ``create rate, files/s``, or ``fsync mean ↓`` if lower is better."""
+    """Return a label such as ``write IOPS``, ``create rate, files/s``, or ``fsync mean ↓`` if lower is better."""
     name = metric_text(row.metric)
     if row.unit in COUNTED:
         name += f", {row.unit.value}"

@@ -158,11 +158,11 @@ def value_axis(unit: Unit, **more: Any) -> dict[str, Any]:
 
 
 def title_of(metric: str, unit: Unit, better: Direction) -> str:
-    """Return a title such as ``write iops``, ``create rate, files/s`` or ``fsync mean (lower is better)``."""
+    """Return a title such as ``write IOPS``, ``create rate, files/s`` or ``fsync mean (lower is better)``."""
     name = metric_text(metric)
     if (
         unit in {Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND, Unit.IOPS}
-        and unit.value.lower() not in name
+        and unit.value.lower() not in metric
     ):
         name += f", {unit.value}"
     return f"{name} (lower is better)" if better is Direction.LOWER else name

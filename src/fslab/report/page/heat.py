@@ -51,14 +51,16 @@ def _row(row: Row, standing: Standing | None, report: Report, anchor: str) -> He
 
 
 def _tile(row: Row, summary: Summary, best: float | None, label: str) -> HeatTile:
-    # A colour means "better", which single trials cannot show.
+    # A colour means "better", which neither single trials nor a single stack can show.
     tested = any(item.interval is not None for item in row.answers)
-    how_good = share(row, summary, best) if tested or not row.answers else None
+    how_good = share(row, summary, best) if tested else None
     value = format_value(summary.median, row.unit)
     if summary.median is None:
         return HeatTile(
             stack=label, share=None, value="–", decided=True, words=summary.absence, asked=summary.planned
         )
+    if not row.answers:
+        return HeatTile(stack=label, share=None, value=value, words="nothing to compare with", decided=True)
     open_row = all(other.mark is Mark.NONE for other in row.summaries)
     decided = summary.mark is not Mark.MAYBE_BEST and not open_row
     words = "the best of all" if summary.mark is Mark.BEST else "clearly worse"

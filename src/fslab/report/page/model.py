@@ -44,6 +44,11 @@ class HeatRow:
     take: str
     sure: str
 
+    @property
+    def is_relative(self) -> bool:
+        """Whether its tiles show shares of the best median, and not the medians."""
+        return any(tile.share is not None for tile in self.tiles)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PageCell:
