@@ -6,9 +6,11 @@ import errno
 import os
 import re
 import shutil
+import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,8 +24,10 @@ from fslab.applications import (
     _postgresql_server,
     _untrusted_data,
     durable,
+    mariadb,
     parse_settings,
 )
+from fslab.applications._servers import DamagedError
 from fslab.applications.vm_image import Places, block_of
 from fslab.cli import app
 from fslab.crash import application_runs as source_of_runs
@@ -80,6 +84,29 @@ def test_what_was_committed_is_read_back(name: str, setting: str, tmp_path: Path
     assert source.look(directory_of(tmp_path, 0)) == RecoveredData()
     assert judged(source, source.look(directory_of(tmp_path, 1)), done=3) == []
     assert Runs.loaded(source.stored()) == source
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "complaint", "damaged"),
+    [
+        (1, "2026-01-01  1:00:00 0 [ERROR] InnoDB: Page is corrupted", "", True),
+        (-signal.SIGABRT, "", "ERROR 2013 (HY000) at line 1: Lost connection to server", True),
+        (None, "", "ERROR 1712 (HY000) at line 1: Index PRIMARY is corrupted", True),
+        (None, "", "ERROR 2013 (HY000) at line 1: Lost connection to server", False),
+        (None, "", "", False),
+        (-signal.SIGKILL, "", "", False),
+        (126, "setpriv: failed to execute mariadbd: Resource temporarily unavailable", "", False),
+        (1, "2026-01-01  1:00:00 0 [ERROR] mariadbd: Out of memory (Needed 128180224 bytes)", "", False),
+        (1, "2026-01-01  1:00:00 0 [ERROR] Error in accept: Too many open files", "", False),
+        (1, "2026-01-01  1:00:00 0 [ERROR] InnoDB: Operating system error number 24", "", False),
+        (1, "2026-01-01  1:00:00 0 [ERROR] InnoDB: Cannot map innodb_buffer_pool_size_max=1m", "", False),
+    ],
+)
+def test_mariadb_blames_its_data_for_what_the_data_can_cause(
+    status: int | None, said: str, complaint: str, damaged: bool
+) -> None:
+    server: Any = SimpleNamespace(child=SimpleNamespace(wait=lambda _: status), said=lambda: said)
+    assert isinstance(mariadb.failure(server, complaint), DamagedError) == damaged
 
 
 @pytest.mark.parametrize(

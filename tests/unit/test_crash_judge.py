@@ -10,14 +10,18 @@ from typing import Any
 
 import pytest
 
+from fslab.applications import RecoveredData, durable, parse_settings
+from fslab.crash import examine
+from fslab.crash.application_runs import Runs
 from fslab.crash.examine import Examined, Subject
 from fslab.crash.judge import WHOLE, Judge, Outcome, Positions
 from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Finding, Kind
 from fslab.crash.states import State
 from fslab.crash.trial import Tally
-from fslab.errors import NoSpaceError
+from fslab.errors import NoSpaceError, ToolFailedError
 from fslab.storage.filesystems import REGISTRY
+from fslab.system.kernel_log import KernelMessages
 
 STATE = State(cut=1, fate="kept")
 
@@ -46,7 +50,14 @@ class Examiner:
         return Examined(recovery_ns=1, findings=found)
 
 
-def judge(directory: Path, examiner: Examiner, builder: Builder) -> Judge:
+class ExaminerOfRuns:
+    """An examiner that reads of one run that its application finds a problem."""
+
+    def examine(self, image: Path, runs: Iterable[int], *, cut_repair: bool) -> Examined:
+        return Examined(recovery_ns=1, contents={0: RecoveredData(problem="it cannot start")})
+
+
+def judge(directory: Path, examiner: Examiner | ExaminerOfRuns, builder: Builder) -> Judge:
     promises = REGISTRY.get("xfs").promises(["rw"], b"")
     assert promises is not None
     tested = Subject(driver=REGISTRY.get("xfs"), options="rw", promises=promises, root="work")
@@ -85,6 +96,62 @@ def test_only_what_comes_again_is_found(
     tally.add(outcome)
     assert tally.damaged == bool(found), "damage that only one look finds is none"
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("able", [True, False])
+def test_data_that_a_program_refuses_is_damaged_only_if_it_takes_intact_data(
+    tmp_path: Path, able: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server without memory, or without a descriptor, refuses any data."""
+    application = durable("maildir")
+    intact = RecoveredData() if able else RecoveredData(problem="no memory")
+    monkeypatch.setattr(type(application), "look", lambda *_: intact)
+    source = Runs(application=application, settings=parse_settings(application, ""), runs=1, transactions=1)
+    judged = replace(judge(tmp_path, ExaminerOfRuns(), Builder()), source=source)
+    if able:
+        assert [finding.kind for finding in judged.after(STATE).findings] == [Kind.DAMAGED]
+    else:
+        with pytest.raises(ToolFailedError, match="maildir also fails on data that lost no power"):
+            judged.after(STATE)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('XFS (loop7): metadata I/O error in "xfs_imap_to_bp+0x5c/0xe0"', True),
+        ("WARNING: CPU: 1 PID: 7 at fs/xfs/xfs_inode.c:9 xfs_iget+0x1/0x2", True),
+        ('XFS (loop8): metadata I/O error in "xfs_imap_to_bp+0x5c/0xe0"', False),
+        ("INFO: task mount:77 blocked for more than 120 seconds.", False),
+        ("watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [fio:7]", False),
+        ("BUG: workqueue lockup - pool cpus=0 node=0 flags=0x0 nice=0 stuck for 30s!", False),
+        ("rcu: INFO: rcu_preempt self-detected stall on CPU", False),
+        ("Out of memory: Killed process 77 (mariadbd) total-vm:1kB", False),
+    ],
+)
+def test_a_busy_machine_is_no_damage(
+    tmp_path: Path, text: str, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "kmsg"
+    log.touch()
+    monkeypatch.setattr(examine, "KernelMessages", lambda: KernelMessages(log))
+    complaints = examine.Complaints("xfs")
+    log.write_text(f"3,1,2,-;{text}\n")
+    assert complaints.serious(["loop7"]) == [text] * told
+
+
+def test_a_checker_that_is_killed_finds_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tested = judge(tmp_path, Examiner(), Builder()).tested
+
+    def check(script: str) -> int:
+        monkeypatch.setattr(type(tested.driver), "check_argv", lambda *_: ["sh", "-c", script])
+        return tested.check("image").returncode
+
+    assert check("exit 4") == 4
+    assert check("kill -SEGV $$") < 0, "it crashes on its image"
+    for script in ("kill -KILL $$", "exit 127", "echo 'x: Memory allocation failed' >&2; exit 8"):
+        with pytest.raises(ToolFailedError):
+            check(script)
 
 
 def test_a_file_system_that_cannot_be_read_breaks_every_promise() -> None:

@@ -71,7 +71,7 @@ def bad_checksums(directory: Path) -> str | None:
     """Return what pg_checksums(1) finds wrong with the pages of a cluster whose server has ended; None: nothing."""
     with servers.reached(directory) as (path, inherit):
         argv = servers.unprivileged(_beside("pg_checksums"), "--check", "-D", path)
-        done = proc.run(argv, check=False, timeout_s=LIMIT_S, cwd=Path("/"), inherit=inherit)
+        done = proc.answer(argv, timeout_s=LIMIT_S, cwd=Path("/"), inherit=inherit)
     if done.returncode == 0:
         return None
     return (done.stderr.strip().replace(f"{path}/", "").splitlines() or [f"exit {done.returncode}"])[0]
@@ -175,7 +175,8 @@ def _failure(said: str, child: proc.Child) -> FslabError:
     if ended is None:
         return ToolTimeoutError(f"PostgreSQL does not answer after {LIMIT_S:g} s")
     if ended < 0:
-        return DamagedError(f"PostgreSQL was ended by signal {-ended}")
+        kind = ToolFailedError if proc.tells_nothing(ended) else DamagedError
+        return kind(f"PostgreSQL was ended by signal {-ended}")
     why = said.strip().rpartition("\n")[2] or "no message"
     kind = DamagedError if servers.DESCRIPTORS in why else ToolFailedError  # a file of the cluster is missing
     return kind(f"PostgreSQL exited {ended}: {why}")

@@ -122,7 +122,7 @@ def extents(directory: Path, disk_format: str) -> Iterator[Extent]:
 
 def _img(directory: Path, command: str, words: Sequence[str], *more: str) -> proc.Completed:
     argv = servers.confined(IMG, command, *words, IMAGE, *more)
-    return proc.run(argv, check=False, timeout_s=_LONG_S, cwd=directory)
+    return proc.answer(argv, timeout_s=_LONG_S, cwd=directory)
 
 
 def _reason(done: proc.Completed) -> str:

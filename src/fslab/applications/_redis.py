@@ -147,7 +147,7 @@ def bad_log(directory: Path) -> str | None:
     """Return what redis-check-aof(1) finds wrong with the log of a server that has ended; None: nothing."""
     with servers.reached(directory) as (path, inherit):
         argv = servers.unprivileged(require(CHECK), f"{path}/{MANIFEST}")
-        done = proc.run(argv, check=False, timeout_s=_LONG_S, cwd=Path("/"), inherit=inherit)
+        done = proc.answer(argv, timeout_s=_LONG_S, cwd=Path("/"), inherit=inherit)
     said = (done.stdout + done.stderr).strip().splitlines()
     return None if done.returncode == 0 else f"redis-check-aof: {(said or ['no message'])[-1]}"
 

@@ -175,4 +175,4 @@ def _git(directory: Path, settings: Settings, *words: str, check: bool = True) -
         "GIT_DIR": str(directory / ".git"),
     }
     argv = [require(_TOOL), "-C", str(directory), *given, *words]
-    return proc.run(argv, check=check, timeout_s=60, env=own)
+    return (proc.run if check else proc.answer)(argv, timeout_s=60, env=own)

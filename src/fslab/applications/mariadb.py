@@ -37,6 +37,7 @@ from fslab.applications import _servers as servers
 from fslab.applications._servers import DamagedError
 from fslab.errors import FslabError, ToolFailedError
 from fslab.storage.crash_promises import Promises
+from fslab.system import proc
 from fslab.system.tools import Tool
 from fslab.units import SomeSize, parse_size
 
@@ -56,8 +57,13 @@ _READY = b"ready>\n"
 _LONG_S = 3600.0  # to recover, or to check; the trial has a time limit
 _FULL = re.compile(r"No space left on device|Error number 28\b|errno: 28\b|is full")
 _TROUBLE = re.compile(r"^[\d-]+ +[\d:]+ \d+ \[ERROR\] (.*)$", re.MULTILINE)
-# What the machine or another version is to blame for, and not the data.
-_ELSEWHERE = re.compile(r"[Cc]an(?:not|'t) allocate memory|unknown (?:option|variable)")
+# What the machine or another version is to blame for, and not the data. The client's own errors are those from 2000 on.
+_ELSEWHERE = re.compile(
+    r"can(?:not|'t) (?:allocate memory|create thread)|out of memory|cannot map|too many open files|error number 24\b"
+    r"|unknown (?:option|variable)|^ERROR 2\d{3}\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LOST = re.compile(r"^ERROR 20(?:06|13)\b", re.MULTILINE)
 _DONE = re.compile(r"^ +total time: +([\d.]+)s\n +total number of events: +(\d+)$", re.MULTILINE)
 _BUCKET = re.compile(r"^ +(\d+\.\d+) \|\**\s+(\d+)$", re.MULTILINE)
 _ROW_BYTES = 250  # of sysbench's tables, with its index
@@ -264,15 +270,17 @@ def running(directory: Path, options: Mapping[str, str]) -> Iterator[MariadbServ
 
 def failure(server: servers.RunningServer, complaint: str = "") -> FslabError:
     """Return the error for a server that has refused something, or ended."""
-    ended, said = server.child.wait(1), server.said()
-    if ended == -signal.SIGKILL:
-        return ToolFailedError(f"MariaDB was ended by signal {-ended}")
+    # A server that crashes writes a report before it ends; a client is told sooner.
+    ended, said = server.child.wait(servers.LIMIT_S if _LOST.search(complaint) else 1), server.said()
+    if ended is not None and proc.tells_nothing(ended):
+        how = f"was ended by signal {-ended}" if ended < 0 else f"cannot be executed: {said.strip()}"
+        return ToolFailedError(f"MariaDB {how}")
     if _FULL.search(said + complaint):
         return ToolFailedError("MariaDB: No space left on device")
     told = [*_TROUBLE.findall(said), *complaint.strip().splitlines()[-1:]]
     why = told[0] if told else "it does not answer" if ended is None else f"exit status {ended}"
-    kind = ToolFailedError if _ELSEWHERE.search(said) else DamagedError
-    return kind(f"MariaDB: {why}")
+    of_machine = _ELSEWHERE.search(said) or (ended is None and (not told or _ELSEWHERE.search(complaint)))
+    return (ToolFailedError if of_machine else DamagedError)(f"MariaDB: {why}")
 
 
 def measured(server: MariadbServer, drive: DriveRequest) -> Driven:

@@ -12,6 +12,7 @@ from typing import Any
 
 from fslab.applications import Contract, DurableApplication, RecoveredData, Settings, durable, parse_settings
 from fslab.crash.sources import Finding, Kind, Mark, Progress, RunVerdict, Source, directory_of
+from fslab.errors import ToolFailedError
 from fslab.storage.crash_promises import Promise, Promises
 
 # What a file system says of damaged data; EUCLEAN and EBADMSG are its EFSCORRUPTED and EFSBADCRC.
@@ -64,6 +65,15 @@ class Runs(Source[RecoveredData]):
                 raise
             where = f" '{place.relative_to(directory)}'" if place.is_relative_to(directory) else ""
             return RecoveredData(problem=f"cannot read its files{where}: {error.strerror}")
+
+    def check_able(self, directory: Path) -> None:
+        """Look at intact data: without memory, say, a server refuses any."""
+        self.application.lay_out(directory, self.settings)
+        if (problem := self.look(directory).problem) is not None:
+            raise ToolFailedError(
+                f"{self.application.name} also fails on data that lost no power, so no state can be judged: {problem}",
+                hint="see the memory, and the limits of processes and open files, that are left for it",
+            )
 
     def judge(self, progress: Progress, seen: RecoveredData, promises: Promises) -> RunVerdict:
         contract = self._contract(promises)

@@ -9,6 +9,7 @@ device then keeps the lower mount, which keeps the upper one, which keeps the lo
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -27,11 +28,16 @@ from fslab.system.kernel_log import WARNING, KernelMessages, belongs
 from fslab.system.signals import Teardown
 from fslab.system.syscalls import CLONE_NEWNS
 from fslab.system.tool_messages import one_line
-from fslab.validity.trial_warnings.machine import SERIOUS
+from fslab.validity.trial_warnings.machine import BUSY, SERIOUS
 
 LIMIT_S = 120.0
 
 _LINES = 4
+# Why mount(8) and checkers fail that could not even look at the image.
+_OF_MACHINE = re.compile(
+    r"failed to set ?up loop device|cannot allocate memory|memory allocation failed|out of memory|malloc failed",
+    re.IGNORECASE,
+)
 
 
 class Complaints:
@@ -46,8 +52,9 @@ class Complaints:
         return [text for level, text in new if level <= WARNING and not text.startswith(self._others)]
 
     def serious(self, devices: Sequence[str]) -> list[str]:
-        """Return the new lines about ``devices`` (such as ``loop0``) that report an error."""
-        texts = [text for _, text in self._log.messages() if SERIOUS.search(text)]
+        """Return the new lines about ``devices`` (such as ``loop0``) that report an error of them or of the kernel."""
+        new = (text for _, text in self._log.messages())
+        texts = [text for text in new if SERIOUS.search(text) and not BUSY.search(text)]
         return [text for text in texts if belongs(text, devices, (), self._others)]
 
 
@@ -71,31 +78,36 @@ class Subject:
     def mount_copy(self, image: Path, target: Path) -> proc.Completed:
         """Mount an image that is a copy of it. The caller unmounts ``target``, however this ends."""
         options = self.driver.copy_mount_options(f"{self.options},loop")
-        return proc.run(
-            self.driver.mount_argv(options, str(image), str(target)), check=False, timeout_s=LIMIT_S
-        )
+        return _run(self.driver.mount_argv(options, str(image), str(target)))
 
     def check(self, image: str, *, limit_s: float = LIMIT_S) -> proc.Completed:
         """Check it, unmounted. Exit status 0: no damage."""
-        return proc.run(self.driver.check_argv(image) or [], check=False, timeout_s=limit_s)
+        return _run(self.driver.check_argv(image) or [], limit_s)
 
     def repair(self, image: str, *, limit_s: float = LIMIT_S) -> float:
         """Repair it, unmounted, and return the seconds for that."""
         if (argv := self.driver.repair_argv(image)) is None:
             raise MountError("no repair program is known for this file system", where=self.driver.name)
-        return proc.run(argv, check=False, timeout_s=limit_s).duration_s
+        return _run(argv, limit_s).duration_s
 
     def repaired_by(self, argv: Sequence[str] | None) -> bool:
         """Return whether a command of the driver's that repairs it succeeded; False if there is none."""
         if argv is None:
             return False
-        done = proc.run(argv, check=False, timeout_s=LIMIT_S)
-        return done.returncode in self.driver.repaired_statuses
+        return _run(argv).returncode in self.driver.repaired_statuses
 
     def mount_again(self, device: str, target: Path) -> None:
         """Mount it, unless it is mounted: however a test of a user's file system ends."""
         if mounts.at(target) is None:
             self.mount(device, target)
+
+
+def _run(argv: Sequence[str], limit_s: float = LIMIT_S) -> proc.Completed:
+    """Run a program that mounts, checks or repairs. ToolFailedError if it failed, and not because of its image."""
+    done = proc.answer(argv, timeout_s=limit_s)
+    if done.returncode != 0 and _OF_MACHINE.search(done.stderr):
+        raise proc.failed(done)
+    return done
 
 
 @dataclass(kw_only=True, slots=True)

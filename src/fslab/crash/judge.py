@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -221,8 +222,11 @@ class Judge:
         *,
         cut_repair: bool = False,
     ) -> Outcome:
-        """Examine a state with findings twice and keep those that recur: a busy machine may refuse a mount once."""
+        """Examine a state with findings twice and keep those that recur: a busy machine may refuse a mount once. Data
+        that a program refuses counts only if it takes intact data meanwhile."""
         once = self._once(builder, state, name, cut, runs, cut_repair=cut_repair)
+        if any(finding.kind is Kind.DAMAGED and finding.sequence is not None for finding in once.findings):
+            self._check_able()
         if not once.seen.findings and not once.broken:
             return once
         twice = self._once(builder, state, name, cut, runs, cut_repair=cut_repair)
@@ -231,6 +235,14 @@ class Judge:
         damage = [finding for finding in twice.seen.findings if finding.sort in known]
         seen = replace(twice.seen, findings=damage)
         return replace(twice, seen=seen, findings=found, unrepeated=len(found) < len(once.findings))
+
+    def _check_able(self) -> None:
+        directory = self.images / "intact"
+        directory.mkdir()
+        try:
+            self.source.check_able(directory)
+        finally:
+            shutil.rmtree(directory)
 
     def _once(
         self, builder: Builder, state: State, name: str, cut: int, runs: list[int], *, cut_repair: bool

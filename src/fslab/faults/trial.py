@@ -123,7 +123,7 @@ def _example(result: Result, text: str) -> None:
 def _check(ground: Ground, result: Result) -> None:
     ground.unmount()
     argv = ground.tested.driver.check_argv(ground.device) or []
-    done = proc.run(argv, check=False, timeout_s=LIMIT_S)
+    done = proc.answer(argv, timeout_s=LIMIT_S)
     if done.returncode != 0:
         result.needs_repair = True
         result.examples.append(f"{argv[0]} exits {done.returncode}")

@@ -335,6 +335,22 @@ def start(
     return child
 
 
+_NOT_STARTED = frozenset({126, 127})  # of setpriv, env and shells: the program could not be executed
+
+
+def tells_nothing(status: int) -> bool:
+    """Return whether an exit status says nothing about what a program worked on: it was killed, or never began."""
+    return status in _NOT_STARTED or -status in {signal.SIGKILL, *signals.CAUGHT}
+
+
+def answer(argv: Sequence[str], **how: Any) -> Completed:
+    """Run a program whose exit status is its answer. ``how``: as for ``run``. ToolFailedError if it told nothing."""
+    done = run(argv, check=False, **how)
+    if tells_nothing(done.returncode):
+        raise failed(done)
+    return done
+
+
 def failed(
     done: Completed, failure: type[ToolFailedError] = ToolFailedError, reasons: Sequence[str] = ()
 ) -> ToolFailedError | NoSpaceError:

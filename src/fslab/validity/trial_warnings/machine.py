@@ -52,6 +52,11 @@ _OF_KERNEL = (
     r"^(?!(?:traps: )?.{1,15}(?:\[\d+\][ :]| invoked oom-killer:)|x86/split lock |CPU: \d+ |oom-kill:|oom_reaper: "
     r"|\[ *\d+\] |Memory cgroup out of memory: ).*?"
 )
+# What a busy machine, or one without memory, causes: no damage.
+BUSY = re.compile(
+    r"lockup|blocked for more than \d+ seconds|(?:self-detected stall|detected stalls)|Out of memory: Killed",
+    re.IGNORECASE,
+)
 SERIOUS = re.compile(
     rf"{_OF_KERNEL}"
     r"(?:EXT4-fs error|EXT4-fs \([^)]*\): (?:Remounting filesystem read-only|error)|Aborting journal"
@@ -62,8 +67,7 @@ SERIOUS = re.compile(
     r"|FAT-fs \([^)]*\): (?:error|Filesystem has been set read-only)|NILFS error|^ERROR: \(device |UDF-fs: error"
     r"|REISERFS (?:error|panic)|bcachefs \([^)]*\): .*(?:error|emergency)|ntfs3: .*due to NTFS errors"
     r"|\bI/O error|critical (?:medium|target|space allocation) error|lost (?:async|sync) page write"
-    r"|\bBUG:|kernel BUG at|^WARNING: |\bOops\b|general protection fault|soft lockup"
-    r"|blocked for more than \d+ seconds|self-detected stall|Out of memory: Killed)",
+    rf"|\bBUG:|kernel BUG at|^WARNING: |\bOops\b|general protection fault|{BUSY.pattern})",
     re.IGNORECASE,
 )
 WARNED = re.compile(
