@@ -126,6 +126,8 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
         (("title: t", "title: t\ntrials: 0"), "2: trials: must be at least 1, not 0"),
         (("title: t", "title: t\ncache: code"), "2: cache: 'code' is not one of cold, warm — did you mean 'cold'?"),
         (("type: ram", "sector_size: 1024, type: ram"), "3: media.fast.sector_size: 1024 is not one of 512, 4096"),
+        (("type: ram", "sector_size: '4096', type: ram"),
+         "3: media.fast.sector_size: '4096' is not one of 512, 4096 — write it without quotes"),
         (("title: t", "title: t\npublished: {memory: lots}"),
          "2: published.memory: 'lots' is not a size: write a number with k, m, g or t (powers of 1024), such as 4k"),
         (("title: t", "title: t\ntrials: true"), "2: trials: true is not a number"),

@@ -160,7 +160,8 @@ def describe(error: ErrorDetails) -> str:
     if kind in {"enum", "literal_error"}:
         known = [word.strip("'") for word in re.split(r", | or ", str(context["expected"]))]
         near = similar(str(error["input"]), known)
-        return f"{shown} is not one of {', '.join(known)}" + (f" — did you mean '{near}'?" if near else "")
+        meant = "write it without quotes" if near == error["input"] else f"did you mean '{near}'?"
+        return f"{shown} is not one of {', '.join(known)}" + (f" — {meant}" if near else "")
     # Messages of fslab's validators contain the invalid value; those of pydantic do not.
     ours = kind in {"value_error", "assertion_error"}
     said = brief(str(context.get("error", error["msg"]))).replace("Input should be", "should be")
