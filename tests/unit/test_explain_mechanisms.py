@@ -255,6 +255,14 @@ def test_no_file_system_is_blamed_for_what_its_layout_adds(layout: str) -> None:
     )
 
 
+def test_what_reached_the_disks_of_a_mirror_is_compared_with_what_both_disks_receive() -> None:
+    """Of 64 MiB, each of two disks had 20 MiB when the tool ended."""
+    figures = written(128, 2.0, device_written_bytes=40.0 * MIB)
+    buffered = {"rw": "write", "bs": "1m", "size": "64m"}
+    said = by_mechanism(seen(cell("ext4", parameters=buffered, layout="md-raid1"), figures))["page-cache"]
+    assert said.startswith("When the tool ended, the device had received 40 MiB of 128 MiB written")
+
+
 @pytest.mark.parametrize("geometry", Geometry)
 @pytest.mark.parametrize("layout", sorted(LAYOUTS.names()))
 def test_reads_of_a_workload_that_writes_are_those_for_parity_only_where_there_is_parity(

@@ -44,8 +44,8 @@ class PageCacheAbsorption(Mechanism):
 
 def _to_be_written(evidence: Evidence) -> float | None:
     """Return how many bytes the device is to receive: those of the application. If data is compressed, or zeros are
-    not stored, it receives fewer: those that it had received after the final flush."""
-    if evidence.compresses or evidence.zeros:
+    not stored, it receives fewer, with copies or parity more: those that it had received after the final flush."""
+    if evidence.compresses or evidence.zeros or evidence.multiplied:
         return evidence.value("device_written_bytes_flushed")
     return evidence.written_bytes
 
