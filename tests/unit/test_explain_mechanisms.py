@@ -6,12 +6,14 @@ import pytest
 from tests.made import known
 from tests.unit.explained import DIRECT, MIB, SYNCED, by_mechanism, cell, seen, trial, written
 
-from fslab.cell import Cell, Geometry, MediumSpec
+from fslab.cell import Cell, Geometry, MediumSpec, StackSpec
+from fslab.errors import UsageError
 from fslab.explain import mechanisms
 from fslab.explain.evidence import Certainty, Evidence, Explanation, evidence_of
 from fslab.explain.mechanisms import REGISTRY, statements_of
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.parsed_stack import ParsedStack
 from fslab.trial_record import Provenance, Severity, Status, ValidityWarning
 
 EVERY = [
@@ -430,3 +432,16 @@ def test_options_that_are_not_in_effect_explain_nothing(
         provenance=Provenance(observed={"mount_options": tuple(o for o in listed if o != "nodatacow")}),
     )  # fmt: skip
     assert {"compression", "copy-on-write"} & set(by_mechanism(of)) == found
+
+
+def test_a_stack_that_cannot_be_parsed_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[StackSpec] = []
+
+    def refused(spec: StackSpec) -> ParsedStack:
+        tried.append(spec)
+        raise UsageError("unknown option")
+
+    monkeypatch.setattr("fslab.explain.evidence.parsed_stack", refused)
+    found = seen(cell("ext4", parameters=SYNCED), written(64))
+    assert (found.multiplied, found.takes_stripe) == (False, False)
+    assert len(tried) == 1

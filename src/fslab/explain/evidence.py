@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from fslab.analysis.labels import stack_names
@@ -90,7 +91,7 @@ OF_ALL = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Evidence:
     """The evidence on one cell. ``workload``, ``stack``: their displayed names. ``traced``: the newest traced trial."""
 
@@ -161,7 +162,7 @@ class Evidence:
         parsed = self._parsed
         return parsed is not None and parsed.layout.parities > 0
 
-    @property
+    @cached_property
     def _parsed(self) -> ParsedStack | None:
         """The parts of the stack; None if fslab does not know one, or no longer accepts its options."""
         try:
