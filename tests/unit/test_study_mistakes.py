@@ -210,7 +210,7 @@ def test_a_mistake_in_a_medium_of_a_stack_is_told_once() -> None:
     ]
 
 
-OWN_MIB = {"btrfs": 76, "ext4": 1, "f2fs": 48, "jfs": 1, "nilfs2": 80, "reiserfs": 32, "xfs": 80}
+OWN_MIB = {"btrfs": 76, "ext4": 1, "f2fs": 48, "jfs": 1, "nilfs2": 80, "reiserfs": 32, "xfs": 16}
 
 
 @pytest.mark.parametrize("filesystem", OWN_MIB)
