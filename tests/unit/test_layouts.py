@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from fslab.campaign.trial_loop import new_id
 from fslab.errors import LayoutError, ToolFailedError
 from fslab.names import is_word
-from fslab.storage import StackDevice, Stripe, Workspace
+from fslab.storage import StackDevice, Stripe, Workspace, layouts
 from fslab.storage.layouts import REGISTRY, LayoutPlan, _joined, _lvm, volume_name
 
 ALL = REGISTRY.names()
@@ -303,3 +303,20 @@ def test_btrfs_profiles_are_the_layout_s_own(options: str) -> None:
         REGISTRY.get("btrfs-raid1").check_mkfs_options(options)
     REGISTRY.get("md-raid1").check_mkfs_options(options)
     REGISTRY.get("btrfs-raid1").check_mkfs_options("-n 16k --csum xxhash")
+
+
+@pytest.mark.parametrize(("lost", "multiplied"), [(0, False), (1, True), (2, True)])
+def test_a_layout_that_keeps_copies_or_parity_is_known_by_its_space(lost: int, multiplied: bool) -> None:
+    """A plug-in need not say it: explanations would blame the file system for what its layout adds."""
+
+    class Own(layouts.SeveralLayout[layouts.Disks]):
+        Options = layouts.Disks
+
+        def usable_bytes(self, options: layouts.Disks, disk_bytes: int) -> int:
+            return (options.disks - lost) * disk_bytes * 999 // 1000
+
+        def plan(self, options: layouts.Disks, devices: Sequence[str], campaign: str) -> LayoutPlan:
+            raise NotImplementedError
+
+    for count in (3, 20):
+        assert Own().multiplies(layouts.Disks(disks=count)) is multiplied

@@ -66,6 +66,9 @@ class LayoutPlan:
     mount_options: str = ""
 
 
+_DISK = 1 << 40  # bytes, of a disk for which what a layout needs itself is little
+
+
 class Layout(ABC, Generic[O]):
     """A way to join devices. The registry sets ``name`` from the file's name.
 
@@ -94,9 +97,12 @@ class Layout(ABC, Generic[O]):
         """Return whether the command to write zeros reaches its disks. If not, mkfs writes zeros as data."""
         return not self.encrypts
 
-    def multiplies(self, options: O) -> bool:  # noqa: ARG002
-        """Return whether its disks receive more than is written to it: copies, parity, or parts of chunks. Pure."""
-        return False
+    def multiplies(self, options: O) -> bool:
+        """Return whether its disks receive more than is written to it: copies, parity, or parts of chunks. Pure.
+
+        By default: whether half a disk or more of its disks is no room for files, as with copies and parity.
+        """
+        return self.usable_bytes(options, _DISK) < self.disks(options) * _DISK - _DISK // 2
 
     def striping(self, options: O) -> Stripe | None:  # noqa: ARG002
         """Return the stripe, if it does nothing but stripe whole disks: a medium may do that itself. Pure."""

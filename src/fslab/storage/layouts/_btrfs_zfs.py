@@ -33,9 +33,6 @@ class OwnLayout(SeveralLayout[O]):
     copies: ClassVar[int] = 1
     parities: ClassVar[int] = 0
 
-    def multiplies(self, options: O) -> bool:  # noqa: ARG002
-        return self.copies > 1 or self.parities > 0
-
     def usable_bytes(self, options: O, disk_bytes: int) -> int:
         return (self.disks(options) - self.parities) * disk_bytes // self.copies
 
@@ -72,9 +69,6 @@ class GroupLayout(SeveralLayout[O]):
 
     filesystems = frozenset({"zfs"})
     least_disk_bytes = 64 << 20  # zpool-create(8)
-
-    def multiplies(self, options: O) -> bool:  # noqa: ARG002
-        return True
 
     def group(self, options: O) -> str:
         """Return zpool's word for the group."""

@@ -57,9 +57,6 @@ class Md(JoinedLayout[O]):
     def passes_zeros(self, options: O) -> bool:  # noqa: ARG002
         return not self.redundant  # raid1.c, raid5.c and raid10.c set max_write_zeroes_sectors to 0
 
-    def multiplies(self, options: O) -> bool:  # noqa: ARG002
-        return self.redundant
-
     def stripe(self, options: O) -> Stripe | None:
         """Return how data is spread; None for a mirror."""
         raise NotImplementedError

@@ -44,6 +44,9 @@ class ExternalJournal(layouts.SeveralLayout[ExternalJournalOptions]):
     def usable_bytes(self, options: ExternalJournalOptions, disk_bytes: int) -> int:
         return disk_bytes if disk_bytes >= parse_size(options.journal_size) else 0
 
+    def multiplies(self, options: ExternalJournalOptions) -> bool:  # noqa: ARG002
+        return False
+
     def plan(self, options: ExternalJournalOptions, devices: Sequence[str], campaign: str) -> LayoutPlan:  # noqa: ARG002
         """Return the plan: the file system makes its journal there itself."""
         data, journal = devices
