@@ -21,6 +21,7 @@ from fslab.report.build import build
 from fslab.report.conclusion import conclude, important
 from fslab.report.conclusion_terminal import show as show_conclusion
 from fslab.report.model import Report
+from fslab.report.notes import NoteBook
 from fslab.report.row_words import slices_words
 from fslab.report.terminal import show
 from fslab.store.campaign import CampaignStatus
@@ -421,6 +422,14 @@ def test_only_sound_trials_are_compared_and_all_are_counted() -> None:
     assert [[(place.stack, place.count, place.of) for place in note.places] for note in found.notes] == (
         [[("xfs", 1, 5)]] * 5
     )
+
+
+def test_a_percentile_that_no_operation_is_above_is_not_called_unreported() -> None:
+    (cell,) = cells((EXT4,), RANDOM)
+    book = NoteBook({cell.stack_id: "ext4"})
+    tail = Metric(name="write_clat_p99_9", unit=Unit.NANOSECONDS, better=Direction.LOWER)
+    book.note("w", cell.stack_id, [trial(cell, 0, {tail: None})], tail.name)
+    assert [note.message for note in book.notes()] == ["too few operations to know write_clat_p99_9"]
 
 
 def test_each_reason_of_a_failure_has_its_note_and_equal_ones_share_one() -> None:

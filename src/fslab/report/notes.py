@@ -15,6 +15,7 @@ from fslab.validity.campaign_warnings import CampaignFinding
 from fslab.validity.trial_warnings import REGISTRY as TRIAL_RULES
 
 _NUMBER = re.compile(r"\d+")
+_PERCENTILE = re.compile(r"_p\d")
 _BY_OTHERS = frozenset(rule.kind for _, rule in TRIAL_RULES if rule.by_others)
 SUMMARIES = {rule.kind: rule.summary for rules in (TRIAL_RULES, CAMPAIGN_RULES) for _, rule in rules}
 
@@ -90,7 +91,9 @@ def _reasons(trial: TrialRecord, metric: str) -> Iterator[tuple[Key, Note]]:
         yield ("invalid", reason), _note("invalid", "invalid", unexplained)
     value = trial.metrics.get(metric)
     if not is_invalid(trial) and (value is None or value.value is None):
-        yield ("unknown", metric), _note("unknown", "unknown", f"the tool did not report {metric}")
+        few = _PERCENTILE.search(metric)  # what the tool reports then is the longest
+        why = f"too few operations to know {metric}" if few else f"the tool did not report {metric}"
+        yield ("unknown", metric), _note("unknown", "unknown", why)
 
 
 def _reason_of(warning: ValidityWarning) -> tuple[Key, Note]:
