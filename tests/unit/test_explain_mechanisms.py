@@ -218,7 +218,7 @@ def test_what_a_transaction_writes() -> None:
     found = by_mechanism(seen(cell(), figures))
     assert found["transaction-traffic"] == (
         "Each transaction wrote 480 KiB to the disk and flushed its cache 7.7 times, "
-        "on average and with what the application's start and end wrote."
+        "on average and with what the application's end wrote."
     )
     reads = {"device_written_per_transaction": 20.0, "device_flushes_per_transaction": 0.0}
     assert "transaction-traffic" not in by_mechanism(seen(cell(), reads))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.unit.probed import WORK, values, warnings_of
 
-from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
+from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Target, Transactions, Work
 from fslab.trial_record import Severity
 
 GOLDEN = Path(__file__).parents[1] / "golden/linux-6.18"
@@ -46,12 +46,10 @@ def taken(tmp_path: Path, scenario: str) -> dict[SnapshotMoment, Snapshot]:
 
 
 def test_what_each_transaction_costs(tmp_path: Path) -> None:
-    meanwhile = replace(work(), transactions=1 << 14)
-    found = values(PROBE.derive(taken(tmp_path, "direct-write"), meanwhile))
-    assert found["device_written_per_transaction"] == pytest.approx(4096, rel=0.01)  # 64 MiB, and metadata
-    flushes = found["device_flushes"]
-    assert flushes is not None
-    assert found["device_flushes_per_transaction"] == flushes / (1 << 14)
+    known = Transactions(count=1 << 14, bytes_before=32 * MIB, flushes=1 << 15)
+    found = values(PROBE.derive(taken(tmp_path, "direct-write"), replace(work(), transactions=known)))
+    assert found["device_written_per_transaction"] == pytest.approx(2048, rel=0.01)  # 64 MiB, and metadata
+    assert found["device_flushes_per_transaction"] == 2
     assert "device_written_per_transaction" not in values(
         PROBE.derive(taken(tmp_path, "direct-write"), work())
     )

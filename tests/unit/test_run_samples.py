@@ -15,9 +15,9 @@ from tests.limits import wait_for
 
 from fslab.campaign.run_samples import EVERY_S, Ran, RunSample, RunSamples
 from fslab.campaign.time_slices import Timeline
-from fslab.probes import Target
+from fslab.probes import Target, Transactions
 from fslab.system import freezer, proc, processes
-from fslab.trial_record import RunPart
+from fslab.trial_record import WHOLE, RunPart
 from fslab.workloads import Reading
 
 
@@ -226,3 +226,19 @@ def test_a_process_that_ends_while_it_is_looked_at_is_no_error(monkeypatch: pyte
     assert times is not None
     assert times.cpu_s > 0
     assert freezer._is_stopped(os.getpid())
+
+
+def test_transactions_have_no_part_of_what_the_start_of_their_server_wrote() -> None:
+    taken = [
+        RunSample(at_s=at, written_bytes=written, flushes=flushes)
+        for at, written, flushes in (
+            (10.0, 5.0, 1.0),
+            (11.0, 80.0, 9.0),
+            (13.0, 90.0, 19.0),
+            (14.0, 400.0, 40.0),
+        )
+    ]
+    reading = Reading(metrics={}, transactions=10, part_windows={WHOLE: (11.0, 13.0)})
+    found = RunSamples(taken=taken).transactions(reading)
+    assert found == Transactions(count=10, bytes_before=75.0, flushes=10.0)
+    assert RunSamples(taken=taken).transactions(Reading(metrics={})) is None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from fslab.campaign.time_slices import Timeline
 from fslab.probes import REGISTRY as PROBES
-from fslab.probes import Snapshot, Target
+from fslab.probes import Snapshot, Target, Transactions
 from fslab.system import proc, processes
 from fslab.trial_record import WHOLE, RunPart
 from fslab.workloads import Reading
@@ -125,6 +125,17 @@ class RunSamples:
             ]
         idle, whole = (sum(each or 0.0 for each in column) for column in zip(*grown, strict=True))
         return 100 * (1 - min(idle / whole, 1.0)) if whole > 0 else None
+
+    def transactions(self, reading: Reading) -> Transactions | None:
+        """Return the transactions of an application, without what its start did; None without any."""
+        if reading.transactions is None or len(self.taken) < 2:
+            return None
+        began_s, ended_s = reading.part_windows.get(WHOLE, self._span())
+        return Transactions(
+            count=reading.transactions,
+            bytes_before=_grown(self.taken, "written_bytes", self._span()[0], began_s),
+            flushes=_grown(self.taken, "flushes", began_s, ended_s),
+        )
 
     def _windows(self, reading: Reading, *, sliced: bool) -> dict[str, list[Window]]:
         """Return when each part of the run was: as the tool reports it or tells meanwhile, or else one after the other.

@@ -13,7 +13,7 @@ from typing import Any
 from fslab.campaign import disks, guest_run, sliced_figures, tool_output
 from fslab.campaign.prepared_states import Prepared
 from fslab.campaign.probing import Watch
-from fslab.campaign.run_samples import Ran
+from fslab.campaign.run_samples import Ran, RunSamples
 from fslab.campaign.running_trial import RunningTrial
 from fslab.campaign.time_slices import Timeline
 from fslab.campaign.trial_setup import Ready, set_up
@@ -131,7 +131,7 @@ def measure(
     trial.raw |= text
     threads = reading.threads or workload.traits().parallel
     ran = Ran(reading=reading, done=done, threads=threads, timeline=timeline)
-    findings = watch.derive(_work(cell.cache, done, reading, watch.samples.usage(done)), ran)
+    findings = watch.derive(_work(cell.cache, done, reading, watch.samples), ran)
     trial.metrics = {
         metric.name: Value(value=reading.metrics.get(metric.name), unit=metric.unit)
         for metric in workload.metrics()
@@ -147,14 +147,14 @@ def measure(
             workspace.run("cleanup", ready.command(argv), cwd=up.work, timeout_s=cell.time_limit_s)
 
 
-def _work(wanted: Cache, done: proc.Completed, reading: Reading, usage: proc.Usage | None) -> Work:
+def _work(wanted: Cache, done: proc.Completed, reading: Reading, samples: RunSamples) -> Work:
     return Work(
         read_bytes=reading.read_bytes,
         written_bytes=reading.written_bytes,
         duration_s=done.duration_s,
         measured_s=reading.measured_s,
-        usage=usage,
+        usage=samples.usage(done),
         direct=reading.direct,
         cold=wanted is Cache.COLD,
-        transactions=reading.transactions,
+        transactions=samples.transactions(reading),
     )

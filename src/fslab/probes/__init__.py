@@ -55,10 +55,20 @@ class Target:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Transactions:
+    """How many an application committed or read, the bytes that its disks had received before the first one, and the
+    flushes of their caches from then until the last one (None: unknown)."""
+
+    count: int
+    bytes_before: float | None
+    flushes: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Work:
     """What the workload did between the snapshots: application bytes (None: unknown), wall seconds of the tool and of
     the part that it measured (None: unknown), its own resource usage, whether it requested direct I/O, and whether the
-    cache was cold (else it was warm). ``transactions``: how many an application committed or read."""
+    cache was cold (else it was warm). ``transactions``: those of an application."""
 
     read_bytes: int | None
     written_bytes: int | None
@@ -67,7 +77,7 @@ class Work:
     usage: Usage | None
     direct: bool
     cold: bool
-    transactions: int | None = None
+    transactions: Transactions | None = None
 
 
 Snapshot = Mapping[str, Any]

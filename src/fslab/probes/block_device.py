@@ -7,7 +7,7 @@ device). Only reads; takes some 30 µs per device.
 from collections.abc import Mapping
 from pathlib import Path
 
-from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work, figures
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Transactions, Work, figures
 from fslab.system import sysfs
 from fslab.trial_record import Value
 from fslab.units import Unit
@@ -64,18 +64,21 @@ class BlockDevice(Probe):
                     read_amplification=_ratio(read_bytes, work.read_bytes),
                     write_amplification=_ratio(flushed_bytes, work.written_bytes),
                 ),
-                **_each(work.transactions, flushed_bytes, run["flush_requests"]),
+                **_each(work.transactions, flushed_bytes),
             }
         )
 
 
-def _each(transactions: int | None, written_bytes: int | None, flushes: int | None) -> dict[str, Value]:
-    """Return what each transaction costs; nothing of a workload that has none."""
+def _each(transactions: Transactions | None, flushed_bytes: int | None) -> dict[str, Value]:
+    """Return what each transaction costs, with what is written only after the last one; nothing of a workload that has
+    none."""
     if transactions is None:
         return {}
+    before, count = transactions.bytes_before, transactions.count
+    own = None if flushed_bytes is None or before is None else max(0.0, flushed_bytes - before)
     return {
-        **figures(Unit.BYTES, device_written_per_transaction=_ratio(written_bytes, transactions)),
-        **figures(Unit.RATIO, device_flushes_per_transaction=_ratio(flushes, transactions)),
+        **figures(Unit.BYTES, device_written_per_transaction=_ratio(own, count)),
+        **figures(Unit.RATIO, device_flushes_per_transaction=_ratio(transactions.flushes, count)),
     }
 
 
@@ -103,5 +106,5 @@ def _bytes(sectors: int | None) -> int | None:
     return None if sectors is None else sectors * SECTOR_BYTES
 
 
-def _ratio(of_device: int | None, of_application: int | None) -> float | None:
+def _ratio(of_device: float | None, of_application: int | None) -> float | None:
     return of_device / of_application if of_device is not None and of_application else None

@@ -156,7 +156,7 @@ class TransactionTraffic(Mechanism):
         yield self.explanation(
             evidence,
             f"Each transaction wrote {format_size(written.value)} to the disk and flushed its cache "
-            f"{flushes.value:.2g} times, on average and with what the application's start and end wrote.",
+            f"{flushes.value:.2g} times, on average and with what the application's end wrote.",
             written,
             flushes,
             weight=written.value / _PLAIN_TRANSACTION,
