@@ -347,10 +347,13 @@ def test_steps_have_all_applications_that_are_no_transactions() -> None:
 
 
 @pytest.mark.parametrize("name", STEPPED)
-def test_all_steps_are_done_in_order_and_their_figures_are_read(name: str, tmp_path: Path) -> None:
+def test_all_steps_are_done_in_order_and_their_figures_are_read(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     application, drive = stepped(tmp_path, name)
     application.prepare(drive)
     document = application.drive(drive).document()
+    assert capsys.readouterr().err == 2 * len(drive.load.known) * "\n", "samples where steps begin and end"
     assert document["problem"] is None
     assert [step["name"] for step in document["steps"]] == list(drive.load.known)
     times = [step[at] for step in document["steps"] for at in ("began_s", "ended_s")]

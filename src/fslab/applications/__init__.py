@@ -7,6 +7,7 @@ same code loses its power (``tool: crash``). ``fslab.crash`` decides which losse
 from __future__ import annotations
 
 import hashlib
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -239,12 +240,22 @@ class SteppedApplication(Application):
                 problem = problem or self.problem(drive, done[-1].name)
             self.before(drive, step)
             mounts.flush(drive.directory)
+            _sampled()
             began_s = time.monotonic()
             self.perform(drive, step)
             mounts.flush(drive.directory)
-            ended_s, amount = time.monotonic(), self.amount(drive, step)
+            ended_s = time.monotonic()
+            _sampled()
+            amount = self.amount(drive, step)
             done.append(DoneStep(name=step, began_s=began_s, ended_s=ended_s, amount=amount))
         return Stepped(steps=tuple(done), problem=problem or self.problem(drive, done[-1].name))
+
+
+def _sampled() -> None:
+    """Have a sample of the run taken (``campaign/run_samples.py``): the sync that ends a step writes all at once, which
+    would otherwise be shared with the next step."""
+    sys.stderr.write("\n")
+    sys.stderr.flush()
 
 
 REGISTRY: Registry[Application] = Registry("application", __name__, Application, group="fslab.applications")
