@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import inspect
 import pkgutil
+import re
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from fslab import cli
 from fslab.cli.option_groups import ENTRY, App, listed
+from fslab.errors import UsageError
 
 
 def documented() -> dict[str, Any]:
@@ -91,13 +93,40 @@ def test_each_kind_of_mistake_is_found() -> None:
         ("trials N: How many.", ("trials", "", "N", "How many.")),
         ("on_path --on-path DIRECTORY: Where: here.", ("on_path", " --on-path", "DIRECTORY", "Where: here.")),
         ("yes -y --yes: Do not ask.", ("yes", " -y --yes", None, "Do not ask.")),
-        ("study [STUDY]: Its id.", ("study", "", "[STUDY]", "Its id.")),
+        ("study STUDY: Its id.", ("study", "", "STUDY", "Its id.")),
     ],
 )
 def test_an_entry_has_a_name_flags_a_metavar_and_help(entry: str, parts: tuple[str | None, ...]) -> None:
     match = ENTRY.fullmatch(entry)
     assert match is not None
     assert match.group("name", "flags", "metavar", "help") == parts
+
+
+def every_help(command: Any, parent: Any = None) -> dict[str, str]:
+    """Return the help of a command and of all below it."""
+    context = command.make_context(command.name, [], parent, resilient_parsing=True)
+    below = command.list_commands(context) if hasattr(command, "list_commands") else ()
+    found = {context.command_path: command.get_help(context)}
+    for name in below:
+        found |= every_help(command.get_command(context, name), context)
+    return found
+
+
+def test_help_shows_arguments_and_values_as_man_pages_do() -> None:
+    shown = every_help(get_command(cli.app))
+    assert len(shown) > 30
+    usage = {name: text.splitlines()[0] for name, text in shown.items()}
+    assert usage["fslab plan"] == "Usage: fslab plan [OPTIONS] STUDY"
+    assert usage["fslab report"] == "Usage: fslab report [OPTIONS] [CAMPAIGN]..."
+    assert usage["fslab crash test"] == "Usage: fslab crash test [OPTIONS] DIRECTORY"
+    strange = re.compile(r"<[a-z]|\[\[|\{|\blist\[")
+    assert {name: found[0] for name, text in shown.items() if (found := strange.search(text))} == {}
+
+
+def test_a_study_in_the_place_of_a_command_is_told() -> None:
+    failed = CliRunner().invoke(cli.app, ["quick", "--trials", "5"]).exception
+    assert isinstance(failed, UsageError)
+    assert "fslab run quick" in str(failed)
 
 
 def test_a_mistake_in_a_list_stops_no_command() -> None:

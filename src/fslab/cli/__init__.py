@@ -28,6 +28,7 @@ from fslab.cli import (
     stores,
 )
 from fslab.cli.option_groups import App
+from fslab.errors import UsageError
 
 
 class _CrashGroup(TyperGroup):
@@ -47,8 +48,20 @@ class _CrashGroup(TyperGroup):
         return self._loaded.get(cmd_name)
 
 
+class _Group(TyperGroup):
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command. UsageError for a study in its place, with what was meant."""
+        if self.get_command(ctx, args[0]) is None:
+            from fslab import shipped_studies
+
+            if args[0] in shipped_studies():
+                raise UsageError(f"'{args[0]}' is a study", hint=f"run it: fslab run {args[0]}")
+        return super().resolve_command(ctx, args)
+
+
 app = App(
     name="fslab",
+    cls=_Group,
     help="Which Linux file system, with which options, suits your work and machine: with what confidence, and why.",
     epilog="Start with: fslab doctor. Then, as root: fslab run quick; without root: fslab run here.",
     no_args_is_help=True,

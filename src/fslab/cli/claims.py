@@ -35,7 +35,7 @@ def claims(
     --until-decided` starts a new campaign without a budget. For the language of claims see docs/claims.md.
 
     Parameters:
-        target [CAMPAIGN|STUDY]: A campaign (its id, the beginning of one, or 'last'), or a study (its id or file): then
+        target CAMPAIGN|STUDY: A campaign (its id, the beginning of one, or 'last'), or a study (its id or file): then
             its last campaign and its other ones on this machine, so that intervals contain what changes between them.
         published: Only against the published figures; needs no campaign.
         beside CAMPAIGN: Another campaign of the study: how many results are the same as there, and the claims with
@@ -88,7 +88,7 @@ def replicate(
     here with its interval, and the verdict. Then follow the conditions that differ, and a summary of all verdicts.
 
     Parameters:
-        studies [STUDY|CAMPAIGN]…: Studies (the last campaign of each, with its other ones on this machine, so
+        studies STUDY|CAMPAIGN: Studies (the last campaign of each, with its other ones on this machine, so
             that intervals contain what changes between them), or campaigns alone; default: the last campaign alone.
         every --all: All shipped studies with claims that have a campaign; with --run, all.
         run: First run each study without changed settings, one after another, unless it has such a campaign.

@@ -59,11 +59,11 @@ MemoryOption = Annotated[
 
 _CAMPAIGN = "A campaign: its id, a unique beginning of it, its name, 'last' or 'last~1'."
 NeededCampaignArgument = Annotated[str, typer.Argument(metavar="CAMPAIGN", help=_CAMPAIGN)]
-CampaignArgument = Annotated[str, typer.Argument(metavar="[CAMPAIGN]", help=_CAMPAIGN)]
+CampaignArgument = Annotated[str, typer.Argument(metavar="CAMPAIGN", help=_CAMPAIGN)]
 
 CampaignsStudyArgument = Annotated[
     str | None,
-    typer.Argument(metavar="[STUDY]", help="Id of a study, or its file. Default: that of the last campaign."),
+    typer.Argument(metavar="STUDY", help="Id of a study, or its file. Default: that of the last campaign."),
 ]
 
 OnlyWorkloadsOption = Annotated[

@@ -71,10 +71,10 @@ def compare(
     UNSURE or PASSED, and why. --fail-if-different is unsure where neither a difference nor a tie within 10 % is shown.
 
     Parameters:
-        a [A]: A campaign (id, its beginning, name, 'last', 'last~1'), or a JSON file of fslab export; or several,
+        a A: A campaign (id, its beginning, name, 'last', 'last~1'), or a JSON file of fslab export; or several,
             separated by commas: then each campaign is one value, its median (of counts: the mean). Default: 'last~1',
             or 'last' if stacks are named.
-        b [B]: The same; ratios are B ÷ A. Default: 'last'.
+        b B: The same; ratios are B ÷ A. Default: 'last'.
         stack NAME: Only this stack (its name or file system). Given twice: compare the first one in A with the second
             one in B; in A if B is not given.
         kernel RELEASE: To be given twice: compare the trials on kernels whose releases begin with the first RELEASE and

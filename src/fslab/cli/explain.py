@@ -67,8 +67,8 @@ def explain(
 
     Parameters:
         workload: Only this workload.
-        a [A]: A stack: its name or file system; with --ablate, default: the slowest.
-        b [B]: The stack to compare with; default: the best of the others.
+        a A: A stack: its name or file system; with --ablate, default: the slowest.
+        b B: The stack to compare with; default: the best of the others.
         every --all: Show every cell with every explanation and its counters.
 
     Examples:

@@ -45,7 +45,7 @@ def features(
     Exit status 4 if none of the file systems can be made on any machine.
 
     Parameters:
-        filesystems FILESYSTEM…: Names as in: fslab list filesystems.
+        filesystems FILESYSTEM: Names as in: fslab list filesystems.
         on MACHINE: Where to test: host, uml, qemu, or auto: for each file system the first of these that has it.
         medium loop|ram: On the host: image files on a disk (loop), or in memory (ram).
         size SIZE: Size of each scratch volume.

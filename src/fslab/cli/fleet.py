@@ -179,7 +179,7 @@ def schedule(
     once, as soon as a scheduler runs. If a run cannot be started, fslab fleet status shows the reason.
 
     Parameters:
-        study [STUDY]: A study file, or the id of a shipped study (fslab list studies).
+        study STUDY: A study file, or the id of a shipped study (fslab list studies).
         at HH:MM: Time of day of the first run, in UTC.
         every TIME: From one run to the next, such as 24h or 7d.
         name NAME: Replaces the schedule of this name; default: the study's id.

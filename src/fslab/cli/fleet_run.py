@@ -90,7 +90,7 @@ def status(run: str | None = None, *, store: StoreOption = None, as_json: JsonOp
     """Show the machines of the fleet, what runs on each, and how far runs are.
 
     Parameters:
-        run [RUN]: Show how far this run is. Default: all unfinished runs.
+        run RUN: Show how far this run is. Default: all unfinished runs.
     """
     from fslab.store.fleet import FleetStore
 

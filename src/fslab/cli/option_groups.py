@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from fslab.errors import UsageError
 
@@ -28,7 +29,41 @@ Command = Callable[..., None]
 _HEADING = "\n\nParameters:\n"
 _BELOW = re.compile(r"\n\n(?=Example)")
 ENTRY = re.compile(r"(?P<name>\w+)(?P<flags>(?: --?[a-z][a-z-]*)*)(?: (?P<metavar>\S+?))?: (?P<help>.+)")
+_VALUES = {"int": "N", "float": "NUMBER", "path": "PATH", "str": "TEXT", "list[str]": "TEXT"}
 _Entries = Mapping[str, re.Match[str]]
+
+
+class _Argument(TyperArgument):
+    """An argument that help shows as man pages do: ``STUDY``, ``[CAMPAIGN]...``, and not ``{study} <str>``."""
+
+    @property
+    def display_name_raw(self) -> str:
+        return self.metavar or self.name.upper()
+
+    def display_type_rich(self, ctx: Any) -> None:  # noqa: ARG002
+        return None
+
+    def get_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        name = self.display_name_raw
+        return [(name if self.required else f"[{name}]") + "..." * (self.nargs != 1)]
+
+
+class _Option(TyperOption):
+    """An option whose value help shows as man pages do: ``N``, and not ``<int range>``."""
+
+    def display_type(self, ctx: Any) -> str:
+        kind = super().display_type(ctx).strip("<>")
+        return _VALUES.get(kind.removesuffix(" range"), kind)
+
+
+class _Command(TyperCommand):
+    def __init__(self, name: str | None, *, params: list[Any] | None = None, **more: Any) -> None:
+        for each in params or ():  # typer makes them itself
+            if isinstance(each, TyperArgument):
+                each.__class__ = _Argument
+            elif isinstance(each, TyperOption):
+                each.__class__ = _Option
+        super().__init__(name, params=params, **more)
 
 
 class App(typer.Typer):
@@ -37,7 +72,9 @@ class App(typer.Typer):
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
         """Return what registers a function as a command."""
         register = super().command
-        return lambda command: register(name, epilog=_epilog(command), **options)(described(command))
+        return lambda command: register(name, cls=_Command, epilog=_epilog(command), **options)(
+            described(command)
+        )
 
     def add(self, *commands: tuple[str, str, Command]) -> None:
         """Register commands: the name of each, what it does in a few words, and the function."""

@@ -41,7 +41,7 @@ def report(
     the exact commands, the machine, and each excluded trial with the reason.
 
     Parameters:
-        campaigns [CAMPAIGN]…: Campaigns: ids, beginnings of ids, names, 'last' or 'last~1'. Several are compared
+        campaigns CAMPAIGN: Campaigns: ids, beginnings of ids, names, 'last' or 'last~1'. Several are compared
             (html).
         output --output -o FILE: The file; '-' is standard output. Default: CAMPAIGN.html, or for md and latex standard
             output.

@@ -62,7 +62,7 @@ def run(
     here, 5 no space, 7 store, 8 busy.
 
     Parameters:
-        study [STUDY]: A study file, or the id of a shipped study (fslab list studies). With --resume: a campaign or a
+        study STUDY: A study file, or the id of a shipped study (fslab list studies). With --resume: a campaign or a
             study; default: the last unfinished campaign of this machine, or with --trials its last campaign.
         budget TIME: Start no new trial after TIME, such as 10m. Default: 'budget' of the study; with --resume, that of
             the campaign, once more. Waiting for other campaigns does not count: see --wall-limit.

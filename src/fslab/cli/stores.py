@@ -45,7 +45,7 @@ def copy(source: str, target: str, campaigns: list[str] | None = None, *, json: 
     Parameters:
         source FROM: The store to read: a file, or a database URL such as postgresql+psycopg://host/name.
         target TO: The store to copy to; created if it does not exist.
-        campaigns [CAMPAIGN]...: Ids or names; default: all campaigns of FROM.
+        campaigns CAMPAIGN: Ids or names; default: all campaigns of FROM.
 
     Example, from a file to a server: fslab store copy ~/.local/share/fslab/store.sqlite
     postgresql+psycopg://fslab@db.example/fslab
@@ -214,7 +214,7 @@ def delete(
     cannot be checked: the store says so until it ends. --force deletes it; in a fleet it also ends the measurement.
 
     Parameters:
-        campaigns: Complete ids or names; not 'last', and no beginnings of ids.
+        campaigns CAMPAIGN: Complete ids or names; not 'last', and no beginnings of ids.
         force: Also those that run elsewhere according to the store.
     """
     with open_store(store) as opened:
