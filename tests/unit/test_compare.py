@@ -288,3 +288,22 @@ def test_two_stacks_that_are_the_same_need_no_more_trials_and_show_their_warning
     )  # fmt: skip
     assert different.same_stack is None
     assert "more trials" in different.lines[0].verdict
+
+
+def test_warnings_of_a_side_have_one_order() -> None:
+    found = [
+        ValidityWarning(kind=kind, severity=Severity.WARNING, message="m")
+        for kind in ("too_short", "foreign_load", "sync_not_flushed", "volume_small", "loop_buffered")
+    ]
+    one, other, *rest = trials(cell(), around(1000))
+    one, other = (
+        each.model_copy(update={"validity": own})
+        for each, own in ((one, tuple(found)), (other, (found[2], found[3])))
+    )
+    note = ValidityWarning(kind="cpu_stolen", severity=Severity.NOTE, message="m")
+    noted = rest[0].model_copy(update={"validity": (note,)})
+    side = compared([one, other, noted], trials(cell(), around(880), "b")).a
+    assert [*side.warnings.items()] == [
+        ("sync_not_flushed", 2), ("volume_small", 2), ("foreign_load", 1), ("loop_buffered", 1), ("too_short", 1),
+    ]  # fmt: skip
+    assert side.with_warnings == 2

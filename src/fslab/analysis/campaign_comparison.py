@@ -232,6 +232,7 @@ def _line(
 def _side(results: Results) -> Side:
     told = [trial.provenance.machine for trial in results.trials] or [results.machine or {}]
     warned = list(filter(has_warnings, results.trials))
+    kinds = Counter(kind for trial in warned for kind in warning_kinds(trial))
     return Side(
         name=results.name,
         campaigns=tuple(dict.fromkeys(trial.key.campaign for trial in results.trials)),
@@ -240,7 +241,7 @@ def _side(results: Results) -> Side:
         trials=len(results.trials),
         usable=sum(map(is_usable, results.trials)),
         with_warnings=len(warned),
-        warnings=Counter(kind for trial in warned for kind in warning_kinds(trial)),
+        warnings=dict(sorted(kinds.items(), key=lambda one: (-one[1], one[0]))),
         kernels=_distinct(told, "kernel"),
         machines=_distinct(told, "hostname"),
         sequential=results.looks is not None,
