@@ -328,6 +328,20 @@ def test_what_applications_promise(name: str, settings: str, durable: bool, cons
     assert judged(source, RecoveredData(problem="broken"), done=2) == [(Kind.DAMAGED, consistent)]
 
 
+def test_a_file_that_is_only_appended_to_is_whole_where_no_unwritten_block_is_exposed() -> None:
+    """ext2 can write the size before the data: then there are zeros in the middle of what was not synced."""
+    given = {
+        (name, appendfsync): durable("redis").contract(
+            {"appendfsync": appendfsync}, promises(name, journal=journal)
+        )
+        for name, journal in (("xfs", True), ("ext2", False))
+        for appendfsync in ("no", "always")
+    }
+    assert [(each.durable.given, each.consistent.given) for each in given.values()] == [
+        (False, True), (True, True), (False, False), (True, False),
+    ]  # fmt: skip
+
+
 def test_what_was_not_promised_is_counted_and_what_had_not_begun_is_none_of_ours() -> None:
     source = runs("sqlite", "journal_mode=wal,synchronous=normal")
     verdict = source.judge(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self
 
@@ -89,13 +90,14 @@ class Redis(DurableApplication):
     continues = "Redis syncs its log by the clock"
     Load = RedisLoad
 
-    def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002
-        """Return the promises: what was synced before the reply is kept. The file is only appended to."""
+    def contract(self, settings: Settings, promises: Promises) -> Contract:
+        """Return the promises: what was synced before the reply is kept. The file is only appended to: its end can be
+        missing, but nothing before the end, unless the file system exposes blocks that were not yet written."""
         durable = settings["appendfsync"] == "always"
         lost = (
             "everysec may lose one second of data; with no, the data is in the hands of the operating system"
         )
-        return Contract.documented(
+        contract = Contract.documented(
             "redis.io, Redis persistence",
             durable=(durable, "appendfsync always: a single fsync before sending the replies", lost),
             consistent=(
@@ -104,6 +106,7 @@ class Redis(DurableApplication):
                 "",
             ),
         )
+        return contract if promises.unexposed.given else replace(contract, consistent=promises.unexposed)
 
     def prepare(self, drive: DriveRequest) -> None:
         servers.own_directory(drive.directory)
