@@ -6,6 +6,7 @@ not wait for the disk and do not depend on its speed.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import os
@@ -101,7 +102,8 @@ def _remove(directory: Path) -> None:
     for mount in reversed([each for each in mountinfo.mounted() if each.target.is_relative_to(directory)]):
         # Lazily, because a mount can be busy. The test that left it has already failed.
         subprocess.run(["umount", "--lazy", str(mount.target)], check=True)
-    shutil.rmtree(directory)
+    with contextlib.suppress(FileNotFoundError):  # another session removes it, too
+        shutil.rmtree(directory)
 
 
 def _close(forker: Forker, directory: Path) -> None:
