@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, select, text
 from tests import postgresql
+from tests.store.sql import sql
 from tests.store.test_store import campaign, trial
 from typer.testing import CliRunner
 
@@ -608,6 +609,45 @@ def test_a_role_that_could_create_functions_for_others_to_call_gets_no_rights(
     _execute(fleet.store, f'GRANT CREATE ON SCHEMA public TO "group {name}"')
     with pytest.raises(StoreError, match=f"'reading {name}' can create functions"):
         grant(fleet.store, reading=f"reading {name}")
+
+
+FUNCTION = "CREATE FUNCTION {}({}) RETURNS boolean LANGUAGE sql AS 'SELECT true'; "
+OPERATOR = "CREATE OPERATOR = (FUNCTION = evil, LEFTARG = varchar, RIGHTARG = varchar)"
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        (FUNCTION.format("evil", "varchar, varchar") + OPERATOR, "operator '='"),
+        (FUNCTION.format("max", "varchar"), "function 'max'"),
+        (FUNCTION.format("harmless", ""), None),
+    ],
+)
+def test_code_that_a_role_made_before_it_lost_the_right_is_not_run(
+    fleet: FleetStore, roles: str, made: str, found: str | None
+) -> None:
+    """The server would take such an operator for the one that compares texts, and run it as the owner."""
+    name = fleet.store.path.rpartition("/")[2].partition("?")[0]
+    _execute(fleet.store, "GRANT CREATE ON SCHEMA public TO PUBLIC")
+    with Store.open(roles.format("measuring"), create=False) as store:
+        _execute(store, made)
+    grant(fleet.store, measuring=f"measuring {name}")
+    url = roles.format("reading")
+    if found is None:
+        Store.open(url, create=False).close()
+        return
+    with pytest.raises(StoreError, match=f"the {found} belongs to the role 'measuring {name}'"):
+        Store.open(url, create=False)
+
+
+def test_a_table_that_another_role_made_first_is_no_part_of_a_store(cluster: postgresql.Cluster) -> None:
+    name = cluster.database()
+    cluster.execute(f'CREATE ROLE "first {name}" LOGIN')
+    url = cluster.url_of(name)
+    sql(url, "GRANT CREATE ON SCHEMA public TO PUBLIC")
+    sql(url.replace("fslab@", f"first%20{name}@"), "CREATE TABLE deletions (campaign bigint PRIMARY KEY)")
+    with pytest.raises(StoreError, match=f"the table 'deletions' belongs to the role 'first {name}'"):
+        Store.open(url)
 
 
 def test_roles_are_of_a_server(tmp_path: Path, fleet: FleetStore) -> None:

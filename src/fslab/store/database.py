@@ -52,6 +52,9 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
         with translated(place):
             if create and engine.dialect.name == "postgresql":
                 _check_encoding(engine, place)
+            if engine.dialect.name == "postgresql":
+                with engine.connect() as connection:
+                    _check_owners(connection, place)
             _create_if_new(engine, place)
     except BaseException:
         engine.dispose()
@@ -61,8 +64,8 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
 
 def _options(url: URL, reading: readonly.Connector | None) -> dict[str, Any]:
     if url.drivername == "postgresql+psycopg":
-        # Otherwise a database in SQL_ASCII returns bytes.
-        return {"connect_args": {"client_encoding": "utf8"}}
+        # Otherwise a database in SQL_ASCII returns bytes, and a statement is run before ``_check_owners``.
+        return {"connect_args": {"client_encoding": "utf8"}, "use_native_hstore": False}
     return {"creator": reading} if reading else {}
 
 
@@ -110,6 +113,42 @@ def check_closed(path: Path) -> None:
             f"not written: {why}, who could make SQLite delete other files",
             where=str(path),
             hint="name a file in a directory that only you can write to (--store); others are only read (create=False)",
+        )
+
+
+# What PostgreSQL could take for a table of the store, or for one of its own functions and operators: for a call, it
+# prefers the one whose types fit best, in whichever schema of the search path.
+_FOREIGN = """
+WITH path AS (SELECT oid FROM pg_namespace WHERE nspname = ANY (CAST(:schemas AS name[]))),
+  here (kind, name, owner) AS (
+    SELECT 'table', relname, relowner FROM pg_class
+      WHERE relnamespace IN (SELECT oid FROM path) AND relname = ANY (CAST(:tables AS name[]))
+    UNION ALL SELECT 'function', proname, proowner FROM pg_proc AS each WHERE pronamespace IN (SELECT oid FROM path)
+      AND EXISTS (SELECT FROM pg_proc WHERE proname = each.proname AND pronamespace = :server)
+    UNION ALL SELECT 'operator', oprname, oprowner FROM pg_operator AS each WHERE oprnamespace IN (SELECT oid FROM path)
+      AND EXISTS (SELECT FROM pg_operator WHERE oprname = each.oprname AND oprnamespace = :server)),
+  trusted AS (SELECT oid FROM pg_roles WHERE rolsuper OR rolname = current_user
+    UNION SELECT datdba FROM pg_database WHERE datname = current_database()
+    UNION SELECT owner FROM here WHERE kind = 'table' AND name = CAST(:version AS name))
+SELECT kind, name, rolname FROM here JOIN pg_roles ON oid = owner WHERE owner NOT IN (SELECT oid FROM trusted) LIMIT 1
+""".replace(":server", "CAST('pg_catalog' AS regnamespace)")
+
+
+def _check_owners(connection: Connection, place: str) -> None:
+    """Raise StoreError if another role than the owner of the database or of the store can have code run with the rights
+    of whoever reads the store. Such code remains after the role lost the right to create it."""
+    schemas = connection.execute(text("SELECT current_schemas(false)")).scalar_one()
+    # Else the comparisons of this very statement could be that code.
+    connection.execute(text("SET LOCAL search_path = pg_catalog"))
+    about = {"schemas": schemas, "version": VERSION_TABLE, "tables": [VERSION_TABLE, *metadata.tables]}
+    if found := connection.execute(text(_FOREIGN), about).first():
+        kind, name, owner = found
+        raise StoreError(
+            f"the {kind} '{name}' belongs to the role '{owner}': it would run with the rights of whoever reads the "
+            "store",
+            where=place,
+            hint=f'find out what that role did; as a superuser, in this database: DROP OWNED BY "{owner}"; then: '
+            "fslab store grant",
         )
 
 

@@ -101,6 +101,7 @@ def grant(store: Store, *, measuring: str | None = None, reading: str | None = N
 
     StoreError if the store is not a PostgreSQL database, if a role does not exist, or if it can then still create
     objects there: a function or an operator of the role's would be called with the rights of whoever reads the store.
+    One that a role has created before is found when the store is opened (``database``).
     """
     if not store.is_shared:
         raise StoreError(
