@@ -12,7 +12,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.limits import LIMIT_S
+from tests import fuse
+from tests.limits import LIMIT_S, wait_for
 
 from fslab.campaign import cleanup
 from fslab.errors import UnsafeError
@@ -104,3 +105,14 @@ def test_a_directory_for_temporary_files_that_is_not_safe_holds_none(monkeypatch
 
     monkeypatch.setattr(paths, "temporary", refused)
     assert remove_left() == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts FUSE")
+def test_no_server_is_asked_whether_its_directory_is_one_that_was_left(place: Path) -> None:
+    """One that does not answer would let each clean-up wait for ever."""
+    (served := place / "fslab-store-x").mkdir()
+    with fuse.mounted(served, of=65534, says=65534) as asked:
+        wait_for(lambda: asked)  # for INIT
+        asked.clear()
+        assert remove_left() == []
+        assert asked == []

@@ -79,7 +79,11 @@ def remove_left(where: Path | None = None) -> list[Path]:
 
 def _lock(path: Path, undo: contextlib.ExitStack) -> None:
     """Lock a directory that was left, until ``undo`` is. OSError if it is another one, in use, or gone."""
-    directory = files.held(path, undo, os.O_DIRECTORY | os.O_NOFOLLOW)
+    # Opened as a place at first: any user can mount FUSE on a directory of this name, whose server need not answer.
+    found = files.held(path, undo, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+    if trees.mount_of(found) != trees.mount_of(files.held(path.parent, undo, os.O_PATH)):
+        raise PermissionError(f"something is mounted there: {path}")
+    directory = files.held(f"/proc/self/fd/{found}", undo, os.O_DIRECTORY)
     about = os.fstat(directory)
     if (about.st_uid, stat.S_IMODE(about.st_mode)) != (os.geteuid(), 0o700):
         raise PermissionError(f"not a directory of this user alone: {path}")
