@@ -20,7 +20,7 @@ from fslab.errors import BusyError, UnsafeError
 from fslab.storage import blank_check, overwrite_check
 from fslab.store.store import Store
 from fslab.study import load
-from fslab.system import files, loop_devices, sysfs
+from fslab.system import files, loop_devices, mounts, sysfs
 
 Make = Callable[[], Path]
 Stable = Callable[[Path], str]
@@ -91,6 +91,19 @@ def parted(tmp_path: Path, shell: Any) -> Iterator[Path]:
         for number in made:
             shell("delpart", device, number)
         loop_devices.detach(image)
+
+
+def test_the_name_of_a_source_that_users_choose_is_not_looked_at(
+    loop: Make, stable: Stable, tmp_path: Path, shell: Any
+) -> None:
+    """The source of a tmpfs, or of FUSE, is any text. It can lie below a file system whose server does not answer."""
+    device = loop()
+    shell("mount", "-t", "tmpfs", "-o", "size=1m", device, tmp_path)
+    try:
+        assert overwrite_check.check_unused(stable(device)) == device
+        assert mounts._mounted_by(device) == []
+    finally:
+        shell("umount", tmp_path)
 
 
 class TestWriters:

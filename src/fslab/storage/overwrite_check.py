@@ -166,7 +166,7 @@ def _block_device(path: str) -> Path:
 
 def _check_mounts(numbers: set[str], path: str) -> None:
     for mount in mountinfo.mounted():
-        if mount.device in numbers or _source_number(mount.source) in numbers:
+        if mount.device in numbers or (mount.node and _source_number(mount.node) in numbers):
             raise UnsafeError(
                 f"is mounted at {mount.target}", where=path, hint="choose another device, or unmount it"
             )

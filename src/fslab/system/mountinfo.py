@@ -24,6 +24,10 @@ _DELETED = " (deleted)"  # of a path that the kernel tells
 # that has a meaning, such as the colon between two.
 _LAYER, _MEANT = re.compile(rb"(?:\\.|[^:\\])+"), re.compile(rb"\\(.)")
 _AS_WRITTEN = frozenset({b"lowerdir+", b"datadir+"})
+# Types that ordinary users can mount (fusermount3(1); FS_USERNS_MOUNT in the kernel), from a source that is any text.
+_OF_USERS = frozenset({
+    "binfmt_misc", "bpf", "cgroup", "cgroup2", "devpts", "fuse", "mqueue", "overlay", "proc", "ramfs", "sysfs", "tmpfs",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +58,12 @@ class Mount:
             mount_options=os.fsdecode(mount_options), propagation=tuple(map(os.fsdecode, propagation)),
             filesystem=os.fsdecode(filesystem), source=os.fsdecode(unescaped(source)), super_options=super_options,
         )  # fmt: skip
+
+    @property
+    def node(self) -> str | None:
+        """The source, if it can be the node of a device. What users name is not looked at: it can lie on a FUSE file
+        system whose server does not answer."""
+        return None if self.filesystem.partition(".")[0] in _OF_USERS else self.source
 
     @property
     def options(self) -> str:
@@ -155,7 +165,8 @@ def _device(mount: Mount) -> Path | None:
     only by the name of its source."""
     if not mount.device.startswith("0:"):
         return sysfs.SYS / "dev/block" / mount.device
-    name = os.path.realpath(mount.source) if mount.source.startswith("/dev/") else ""
+    node = mount.node or ""
+    name = os.path.realpath(node) if node.startswith("/dev/") else ""
     return sysfs.SYS / "class/block" / name.removeprefix("/dev/") if name.startswith("/dev/") else None
 
 

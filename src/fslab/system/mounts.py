@@ -50,9 +50,9 @@ def device_under(mount: Mount) -> str | None:
     The device number of a btrfs mount belongs to no block device, so that of the mount's source is used. Without udev,
     the source of a mapped device is a node of its own, not a link to ``dm-N``.
     """
-    block, source = sysfs.SYS / "dev/block" / mount.device, Path(mount.source)
-    if not block.exists() and source.is_block_device():
-        block = sysfs.SYS / "dev/block" / sysfs.device_number(source)
+    block = sysfs.SYS / "dev/block" / mount.device
+    if not block.exists() and mount.node and Path(mount.node).is_block_device():
+        block = sysfs.SYS / "dev/block" / sysfs.device_number(Path(mount.node))
     return block.resolve().name if block.exists() else None
 
 
@@ -139,9 +139,8 @@ def _mounted_by(device: Path) -> list[str]:
     real = os.path.realpath(device)
     for process in PROC.glob("[0-9]*"):
         try:
-            if any(
-                os.path.realpath(mount.source) == real for mount in mountinfo.mounted(process / "mountinfo")
-            ):
+            mounted = mountinfo.mounted(process / "mountinfo")
+            if any(mount.node and os.path.realpath(mount.node) == real for mount in mounted):
                 name = sysfs.text(process / "comm")
                 found.setdefault((process / "ns/mnt").readlink(), f"process {process.name} ({name})")
         except OSError:
