@@ -1,11 +1,13 @@
 //! Rules that inject faults: which requests they affect, and how. Faults use a separate random stream, so that the same
 //! requests get the same faults.
 
+use std::borrow::Cow;
+
 use fslab_engine::random::Stream;
 use serde::{Deserialize, Serialize};
 
 use crate::drive::{Op, Request};
-use crate::{Nanos, SECTOR};
+use crate::{Nanos, SECTOR, index};
 
 /// Effect of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +73,21 @@ pub struct Fate {
     pub flip: Option<u64>,
     /// The request succeeds without effect.
     pub ignored: bool,
+}
+
+impl Fate {
+    /// Return what the disk stores of the data of a write to this byte: its first sectors, with the bit that flips.
+    pub fn stores<'a>(&self, offset: u64, data: &'a [u8]) -> Cow<'a, [u8]> {
+        let length = self.stored.map_or(data.len(), |sectors| data.len().min(index(sectors * SECTOR)));
+        let mut stored = Cow::Borrowed(&data[..length]);
+        if let Some(bit) = self.flip {
+            let at = (bit / 8).checked_sub(offset % SECTOR);
+            if let Some(byte) = at.and_then(|at| stored.to_mut().get_mut(index(at))) {
+                *byte ^= 1 << (bit % 8);
+            }
+        }
+        stored
+    }
 }
 
 /// The armed faults.
@@ -201,6 +218,16 @@ mod tests {
         assert!(faults.decide(&request(Op::Write, 15, 2)).error);
         assert!(!faults.decide(&request(Op::Write, 16, 8)).error);
         assert!(!faults.decide(&request(Op::Read, 8, 8)).error);
+    }
+
+    #[test]
+    fn what_a_fault_leaves_of_a_write_is_stored() {
+        let data = [3; 1536];
+        assert_eq!(*Fate::default().stores(512, &data), data);
+        assert_eq!(*Fate { stored: Some(2), ..Fate::default() }.stores(512, &data), data[..1024]);
+        let mut flipped = data;
+        flipped[600] = 3 ^ 4;
+        assert_eq!(*Fate { flip: Some(600 * 8 + 2), ..Fate::default() }.stores(512, &data), flipped);
     }
 
     #[test]

@@ -55,6 +55,8 @@ struct Pending {
     request: Request,
     offset: u64,
     length: u64,
+    /// The bytes in the log: of a write whose data is kept, those that are stored.
+    logged: u64,
     submitted: Nanos,
     epoch: u32,
     phase: u16,
@@ -110,6 +112,7 @@ impl Core {
             request,
             offset,
             length,
+            logged: length,
             submitted: self.time,
             epoch: self.epoch,
             phase: u16::try_from(self.phases.len() - 1).unwrap_or(u16::MAX),
@@ -155,7 +158,13 @@ impl Core {
                 } else {
                     self.volatile.before_write(store, id, sector, sectors)
                 };
-                pending.data = self.recorder.as_mut().map_or(NO_DATA, |recorder| recorder.keep(data));
+                if let Some(recorder) = &mut self.recorder {
+                    let stored = pending.fate.stores(pending.offset, data);
+                    pending.data = recorder.keep(&stored);
+                    if pending.data != NO_DATA {
+                        pending.logged = stored.len() as u64;
+                    }
+                }
                 saved.err().map(|_| libc::EIO).or_else(|| device.put(pending.offset, &pending.fate, data))
             }
             Op::Flush => {
@@ -239,7 +248,7 @@ impl Core {
             completed: at,
             offset: pending.offset,
             data: pending.data,
-            length: u32::try_from(pending.length).unwrap_or(u32::MAX),
+            length: u32::try_from(pending.logged).unwrap_or(u32::MAX),
             epoch: pending.epoch,
             phase: pending.phase,
             op: pending.request.op,

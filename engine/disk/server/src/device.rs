@@ -83,12 +83,11 @@ impl Device {
 
     /// Store the data of a write as far as its faults allow. Returns an error number on failure.
     pub(crate) fn put(&self, offset: u64, fate: &Fate, data: &[u8]) -> Option<i32> {
-        let stored = fate.stored.map_or(data.len(), |sectors| usize::try_from(sectors * SECTOR).unwrap_or(0));
-        if self.store.write(offset, &data[..stored.min(data.len())]).is_err() {
+        let done = self.store.write(offset, &fate.stores(offset, data));
+        done.err().map(|_| {
             self.counters.no_space.fetch_add(1, Ordering::Relaxed);
-            return Some(libc::ENOSPC);
-        }
-        fate.flip.and_then(|bit| self.flip(offset / SECTOR * SECTOR, bit))
+            libc::ENOSPC
+        })
     }
 
     /// Flip a stored bit permanently. Returns an error number on failure.
