@@ -180,4 +180,5 @@ def set_beside_options(stack: StackSpec) -> dict[str, Any]:
 
 
 def set_for_machine(stack: StackSpec) -> dict[str, str]:
+    """Return what a stack sets for the machine that it runs on, such as its memory."""
     return {f"machine.{name}": value for name, value in stack.machine.model_dump(exclude_none=True).items()}

@@ -270,7 +270,7 @@ def running(directory: Path, options: Mapping[str, str]) -> Iterator[MariadbServ
 
 def failure(server: servers.RunningServer, complaint: str = "") -> FslabError:
     """Return the error for a server that has refused something, or ended."""
-    # A server that crashes writes a report before it ends; a client is told sooner.
+    # A server that crashes closes its connections first, then writes a report, and only then ends.
     ended, said = server.child.wait(servers.LIMIT_S if _LOST.search(complaint) else 1), server.said()
     if ended is not None and proc.tells_nothing(ended):
         how = f"was ended by signal {-ended}" if ended < 0 else f"cannot be executed: {said.strip()}"

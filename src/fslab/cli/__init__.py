@@ -49,6 +49,8 @@ class _CrashGroup(TyperGroup):
 
 
 class _Group(TyperGroup):
+    """``fslab`` itself."""
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command. UsageError for a study in its place, with what was meant."""
         if self.get_command(ctx, args[0]) is None:
