@@ -146,11 +146,14 @@ def test_programs_that_take_whole_seconds_run_for_no_less_than_was_asked(tmp_pat
     server: Any = SimpleNamespace(sysbench=sysbench)
     with pytest.raises(ToolFailedError, match="completed no transaction"):
         mariadb.measured(server, request(tmp_path, "mariadb", runtime="1400ms"))
+    # The time of pgbench includes that in which its clients connect, and its rate does not.
     told += postgresql._words(request(tmp_path, "postgresql", runtime="1400ms"))
+    told += postgresql._words(request(tmp_path, "postgresql", runtime="1400ms", clients=1000))
     told += rocksdb._words(request(tmp_path, "rocksdb", runtime="1400ms"))
     assert [word for word in told if word.startswith(("--time", "--duration"))] == [
         "--time=2",
-        "--time=2",
+        "--time=3",
+        "--time=7",
         "--duration=2",
     ]
 

@@ -41,6 +41,7 @@ _SEGMENT_MB = 16  # initdb's default
 _MORE_CONNECTIONS = 20
 _LONG_S = 24 * 3600.0  # the trial has a time limit
 _SCALE_BYTES, _TRANSACTION_BYTES, _PER_SCALE_S = 18 << 20, 300, 0.4
+_CLIENTS_CONNECTED_PER_S = 200  # by a slow machine
 _READS_LOGGED = "0.1"  # the log of all reads would slow pgbench down
 # What PostgreSQL does by the clock, which goes on while others have their turns: the defaults of version 15.
 _BY_THE_CLOCK = {
@@ -228,10 +229,11 @@ class Postgresql(DurableApplication):
 
 def _words(drive: DriveRequest) -> list[str]:
     load = drive.load
-    if drive.run_s is None:
+    if drive.whole_s is None:
         amount = f"--transactions={ceil(load.transactions / load.clients)}"
     else:
-        amount = f"--time={drive.whole_s}"
+        # pgbench's time begins before its clients connect, and its rate after that.
+        amount = f"--time={drive.whole_s + ceil(load.clients / _CLIENTS_CONNECTED_PER_S)}"
     jobs = min(load.clients, os.cpu_count() or 1)
     return [
         f"--builtin={load.test}", amount, f"--client={load.clients}", f"--jobs={jobs}",
