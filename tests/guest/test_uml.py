@@ -166,7 +166,7 @@ def test_trials_of_a_block_share_their_files(guests: TrialMachines, monkeypatch:
     found = []
     for number, wanted in enumerate((*cells, cells[0])):
         record = trial(guests, wanted)
-        assert record.status is Status.OK, record.error
+        assert record.status is Status.OK, (record.error, record.validity)
         named = {"copy", "mkfs", "prepare"}
         found.append([each.stage for each in record.provenance.commands if each.stage in named])
         if number == 1:
