@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import timedelta
 
@@ -62,9 +63,35 @@ def test_a_study_that_another_machine_has_finished_is_run_here(
         raise UsageError("a new campaign")
 
     monkeypatch.setattr(launch, "of_study", created)
-    terms = launch.RunConditions()
+    assert unattended(store) == (["quick: a new campaign"], [])
+
+
+def unattended(store: Store) -> tuple[list[str], list[Campaign]]:
+    """Run the study ``quick`` unless the store has a campaign of it. Return failures, and the campaign."""
     taken: list[Campaign] = []
+    terms = launch.RunConditions()
     failed = replications.run_each(
         ["quick"], store, terms, watched=lambda: nullcontext(Observer()), then=taken.append
     )
-    assert (failed, taken) == (["quick: a new campaign"], [])
+    return failed, taken
+
+
+def test_a_campaign_with_other_cells_than_its_study_is_not_resumed_unattended(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = load.load("quick")
+    settings = {"budget_s": study.limit_s}
+    forged = campaign(machine=facts.gather(), study_source=study.text, settings=settings)
+
+    def refused(text: str) -> Callable[..., Campaign]:
+        def refuse(*_: object, **__: object) -> Campaign:
+            raise UsageError(text)
+
+        return refuse
+
+    monkeypatch.setattr(launch, "of_study", refused("a new campaign"))
+    monkeypatch.setattr(launch, "check_resumable", refused("resumed"))
+    store.create_campaign(forged)
+    assert unattended(store)[0] == ["quick: a new campaign"]
+    store.create_campaign(forged.model_copy(update={"id": "c2", "cells": launch.cells_of(study)}))
+    assert unattended(store)[0] == ["quick: resumed"]

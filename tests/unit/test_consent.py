@@ -19,17 +19,19 @@ import pytest
 import typer
 from pydantic import ValidationError
 from tests import made
+from tests.unit import explained
 
 from fslab import feasibility
 from fslab.api import explanations, results
 from fslab.api.results import ResultStore
 from fslab.applications import REGISTRY as APPLICATIONS
-from fslab.campaign import cleanup, traced
+from fslab.campaign import cleanup, launch, traced
 from fslab.campaign.consent import Consent, Executed, Kind, executed
 from fslab.campaign.observer import Observer
 from fslab.campaign.trial_loop import run_campaign
 from fslab.cell import Cell, Frozen, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.cli import consent
+from fslab.cli.explain import _Again
 from fslab.errors import UnsafeError, UsageError
 from fslab.fleet import worker_settings
 from fslab.fleet.worker_settings import Allowed
@@ -210,6 +212,22 @@ class TestEveryDoor:
             explanations.run_ablation(found, store, Observer(), frozenset(), consent.of_user())
         assert "/evil/modules" in capsys.readouterr().err
         assert not store.has("c2")
+
+    def test_programs_on_a_server_are_not_allowed_unseen(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Another user of it can have added them to a campaign of a study that has none."""
+        monkeypatch.setattr(feasibility, "check", lambda *_: {})
+        found = store.campaign("c1")
+        terms = launch.RunConditions(consent=consent.of_user(allowed=True))
+        launch.check_resumable(found, store, terms)
+        monkeypatch.setattr(Store, "is_shared", True)
+        with pytest.raises(UsageError, match="other users"):
+            launch.check_resumable(found, store, terms)
+        with pytest.raises(UsageError, match="other users"):
+            results.resume(ResultStore(store), "c1", allow_commands=True)
+        with pytest.raises(UsageError, match="other users"):
+            _Again(found, store, frozenset(), terms.consent).check([explained.seen(found.cells[0], {})])
 
     def test_a_fleet(self) -> None:
         allowed = Allowed(guests=True, kernels=("/k",))

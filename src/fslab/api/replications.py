@@ -130,8 +130,11 @@ def _run_study(name: str, store: Store, conditions: launch.RunConditions, watche
     if known and liveness.as_it_is(known[-1], store).status in _OVER:
         conditions.tell(f"finished already: campaign {known[-1].id}; to run it again: fslab run {name}")
         return known[-1]
-    if known:
-        campaign = known[-1]
+    # Nobody watches, and what another user of the database stored as a campaign of the study can have other cells.
+    wanted = {cell.id for cell in launch.cells_of(study)}
+    resumed = [one for one in known if {cell.id for cell in one.cells} == wanted]
+    if resumed:
+        campaign = resumed[-1]
         for line in places(campaign.cells):
             conditions.tell(line)
         launch.check_resumable(campaign, store, conditions)
@@ -139,7 +142,7 @@ def _run_study(name: str, store: Store, conditions: launch.RunConditions, watche
         campaign = launch.of_study(study, name, tell=conditions.tell)
         launch.create(campaign, store, conditions)
     with watched() as shown:
-        launch.run(campaign, store, shown, conditions, budget_s=_left_s(campaign, store), new=not known)
+        launch.run(campaign, store, shown, conditions, budget_s=_left_s(campaign, store), new=not resumed)
     return store.campaign(campaign.id)
 
 

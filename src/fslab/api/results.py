@@ -251,4 +251,4 @@ def resume(
 
 
 def _consent(allowed: bool) -> Consent:
-    return Consent(ask=lambda _: None) if allowed else Consent()
+    return Consent(ask=lambda _: None, unseen=True) if allowed else Consent()

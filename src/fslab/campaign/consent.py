@@ -19,6 +19,7 @@ from fslab.errors import FslabError, UsageError
 from fslab.storage import images, initial_content
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.campaign import Campaign
+from fslab.store.store import Store
 from fslab.study.inputs import InputPlace
 from fslab.system import paths
 from fslab.workloads import Job, parsed, text_key
@@ -67,11 +68,12 @@ def refuse(found: Sequence[Executed]) -> None:
 class Consent:
     """What the user allows to be executed: ``given``, and what ``ask`` does not refuse by raising an error.
 
-    By default nothing is allowed.
+    By default nothing is allowed. ``unseen``: ``ask`` allows everything, also what the user has not seen.
     """
 
     ask: Callable[[Sequence[Executed]], object] = refuse
     given: set[Executed] = field(default_factory=set)
+    unseen: bool = False
 
     def require(self, cells: Iterable[Cell]) -> None:
         """Return if everything that the cells bring and that is executed is allowed. Asks for each once."""
@@ -79,6 +81,16 @@ class Consent:
         if found:
             self.ask(found)
             self.given.update(found)
+
+    def check_stored(self, cells: Iterable[Cell], store: Store) -> None:
+        """Raise UsageError if everything is allowed unseen, but other users can have written what these cells of a
+        store bring: who may add campaigns to a server can add cells with other programs than those of the study."""
+        if self.unseen and store.is_shared and executed(cells):
+            raise UsageError(
+                "does not allow programs of a stored campaign that other users of the database can have changed",
+                where="--allow-commands",
+                hint="omit it to read and allow them on a terminal, or start a new campaign",
+            )
 
 
 def _of_workload(cell: Cell) -> Iterator[Executed]:

@@ -65,7 +65,7 @@ def of_study(
         set=study.overrides, scale=study.scale, budget_s=budget_s or study.limit_s, files=study.files,
         directory=str(Path(path).absolute().parent) if reads_files else None, claims=study.claims,
     )  # fmt: skip
-    cells = expand(study, feasibility.all_resolved, feasibility.fitting)
+    cells = cells_of(study)
     campaign = new(
         cells, study.stopping, settings, study_id=study.id, study_title=study.title, study_source=study.text,
         seed=study.seed, name=name, note=note,
@@ -83,6 +83,11 @@ def of_study(
     if said := schedule.left_out_words(len(left_out), len(possible)):
         tell(said)
     return campaign
+
+
+def cells_of(study: Study) -> tuple[Cell, ...]:
+    """Return the cells of a study on this machine."""
+    return expand(study, feasibility.all_resolved, feasibility.fitting)
 
 
 def new(
@@ -227,6 +232,7 @@ def check_resumable(campaign: Campaign, store: Store, conditions: RunConditions)
     store.check_cells(campaign)
     trial_loop.check_same_machine(campaign)
     feasibility.check_named(campaign.cells, conditions.wipe)
+    conditions.consent.check_stored(campaign.cells, store)
     _admit(campaign, conditions)
 
 

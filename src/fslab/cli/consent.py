@@ -35,7 +35,8 @@ class Allowed:
         wipe DEVICE: Allow overwriting DEVICE, which the study must name, although it contains data or is too large to
             be read completely within a minute. A stored campaign overwrites only devices given here. Repeatable.
         allow_commands: Run what the study brings without asking: its commands and scripts (tool: command), and kernels
-            and modules of guests. They are not confined; 'fslab plan' shows them.
+            and modules of guests. They are not confined; 'fslab plan' shows them. Not for a stored campaign on a
+            server, which other users can have changed.
     """
 
     wipe: list[str] | None = None
@@ -59,7 +60,7 @@ def of_user(*, allowed: bool = False, kernel: str | None = None, modules: str | 
         for kind, path in ((Kind.KERNEL, kernel), (Kind.MODULES, modules))
         if path is not None
     }
-    return Consent(ask=_say if allowed else _ask, given=typed)
+    return Consent(ask=_say if allowed else _ask, given=typed, unseen=allowed)
 
 
 def lines(found: Sequence[Executed], columns: int, *, texts: bool = True) -> Iterator[str]:

@@ -147,6 +147,7 @@ class _Again:
         cells = [seen.cell for seen in everything]
         for line in places(cells):
             say(line, err=True)
+        self.agreed.check_stored(cells, self.store)
         self.agreed.require(cells)
 
     def trace(self, everything: list[Evidence]) -> None:
