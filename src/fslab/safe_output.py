@@ -51,13 +51,13 @@ def _replace(path: Path, data: bytes) -> None:
         _write(place, data, os.O_TRUNC | os.O_NOFOLLOW)
 
 
-def check_place(path: Path) -> None:
+def check_place(path: Path, named_by: str = "--output") -> None:
     """Raise UnsafeError if root must not write a file of this name, because another user could put a link in the place
     of its directory."""
     if not files.is_descriptor(path):
         # Also where a link of root's lies: others can give it another name.
         for each in (path, _followed(path)):
-            path_owners.check_closed(each.parent, "--output")
+            path_owners.check_closed(each.parent, named_by)
 
 
 def make_directory(path: Path) -> None:

@@ -25,6 +25,7 @@ from fslab.campaign import cleanup
 from fslab.campaign.trial_loop import new_id
 from fslab.campaign.undo_journal import CampaignJournal, default_directory
 from fslab.cell import MediumSpec, StackSpec
+from fslab.cli import app
 from fslab.errors import BusyError, FslabError, MountError, UnsafeError, UsageError
 from fslab.machine import tuning
 from fslab.probes import REGISTRY as PROBES
@@ -489,3 +490,17 @@ def test_no_server_is_asked_for_the_directory_that_another_s_process_works_in(tm
             assert fuse.GETATTR not in asked
         finally:
             other.kill()
+
+
+def test_completion_is_not_installed_behind_the_links_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs, precious = tmp_path / "home", tmp_path / "precious"
+    theirs.mkdir()
+    precious.write_text("precious")
+    (theirs / ".bashrc").symlink_to(precious)
+    os.chown(theirs, NOBODY, NOBODY)
+    monkeypatch.setenv("HOME", str(theirs))
+    with pytest.raises(UnsafeError, match="who could put a link"):
+        app(["--install-completion", "bash"])
+    assert precious.read_text() == "precious"

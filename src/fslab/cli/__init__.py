@@ -7,12 +7,13 @@ when it runs.
 import logging
 import sys
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from fslab import names
+from fslab import names, safe_output
 from fslab.cli import (
     claims,
     compare,
@@ -50,6 +51,12 @@ class _CrashGroup(TyperGroup):
 
 class _Group(TyperGroup):
     """``fslab`` itself."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse to let root install completion where another user could have put links: typer follows them."""
+        if any(each.startswith("--install-completion") for each in args):
+            safe_output.check_place(Path.home() / ".bash_completions", "HOME")
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command. UsageError for a study in its place, with what was meant."""
