@@ -115,6 +115,18 @@ def check_model(steps: Sequence, tmp_path: Path) -> None:
     assert oracle.lost_operations(past, found) == set()
 
 
+def test_directories_of_any_depth_are_read_and_removed(tmp_path: Path) -> None:
+    """A recording of another machine can have them."""
+    inner = "/".join("d" * 1200)
+    for length in range(0, len(inner) + 2, 2):
+        (tmp_path / "s" / inner[: max(0, length - 1)]).mkdir()
+    (tmp_path / "s/d/b").touch()
+    found = sequences.contents(tmp_path / "s")
+    assert ([*found][:2], [*found][-2:]) == (["d", "d/b"], [inner.removesuffix("/d"), inner])
+    sequences.Sequences(chosen=()).use(tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+
+
 def test_a_sequence_is_its_text() -> None:
     chosen = [*ONE, *(TWO[number] for number in range(0, len(TWO), 97))]
     for steps in chosen:

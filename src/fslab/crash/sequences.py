@@ -62,12 +62,11 @@ class Sequences(Source[dict[str, Seen]]):
         with (directory / PROBE).open("xb", buffering=0) as file:
             file.write(bytes(BLOCK_BYTES))
             os.fsync(file.fileno())
-        for above, inner, others in os.walk(directory, topdown=False):
-            for path in (Path(above, name) for name in (*others, *inner)):
-                if path.is_dir() and not path.is_symlink():
-                    path.rmdir()
-                else:
-                    path.unlink()
+        for path in (directory / name for name in reversed(contents(directory))):
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()
+            else:
+                path.unlink()
         directory.rmdir()
 
     def judge(self, progress: Progress, seen: dict[str, Seen], promises: Promises) -> RunVerdict:
@@ -107,38 +106,46 @@ class Sequences(Source[dict[str, Seen]]):
         return cls(chosen=tuple(bounded_sequences.parse(steps) for steps in stored["sequences"]))
 
 
-def contents(directory: Path, below: str = "") -> dict[str, Seen]:
-    """Return all names below a sequence's directory, with what they lead to."""
+def contents(directory: Path) -> dict[str, Seen]:
+    """Return all names below a sequence's directory, with what they lead to: each directory, then what is in it.
+
+    A recording of another machine can have directories of any depth.
+    """
     found: dict[str, Seen] = {}
-    try:
-        entries = sorted(os.scandir(directory / below), key=lambda entry: entry.name)
-    except OSError as error:
-        return {below: Seen(kind="directory", error=str(error))} if below else {}
-    for entry in entries:
-        name = f"{below}{entry.name}"
+    left = [""]
+    while left:
+        below = left.pop()
         try:
-            found |= _entry(directory, name, entry)
+            entries = sorted(os.scandir(directory / below), key=lambda entry: entry.name)
         except OSError as error:
-            found[name] = Seen(kind="file", error=error.strerror)
-    return found
+            if below:
+                found[below] = Seen(kind="directory", error=str(error))
+            continue
+        for entry in entries:
+            name = f"{below}{entry.name}"
+            try:
+                found[name] = _entry(directory, name, entry)
+            except OSError as error:
+                found[name] = Seen(kind="file", error=error.strerror)
+            if found[name].kind == "directory":
+                left.append(f"{name}/")
+    return dict(sorted(found.items(), key=lambda item: item[0].split("/")))
 
 
-def _entry(directory: Path, name: str, entry: os.DirEntry[str]) -> Mapping[str, Seen]:
+def _entry(directory: Path, name: str, entry: os.DirEntry[str]) -> Seen:
     status = entry.stat(follow_symlinks=False)
     mode, inode, links = status.st_mode & 0o777, status.st_ino, status.st_nlink
     if entry.is_symlink():
         target = str((directory / name).readlink())
-        return {name: Seen(kind="symlink", target=target, inode=inode, links=links)}
+        return Seen(kind="symlink", target=target, inode=inode, links=links)
     if entry.is_dir(follow_symlinks=False):
-        return {name: Seen(kind="directory", mode=mode, inode=inode), **contents(directory, f"{name}/")}
+        return Seen(kind="directory", mode=mode, inode=inode)
     if stat.S_ISFIFO(status.st_mode):
-        return {name: Seen(kind="fifo", mode=mode, inode=inode, links=links)}
+        return Seen(kind="fifo", mode=mode, inode=inode, links=links)
     with (directory / name).open("rb") as file:
         data, names = file.read(FILE_LIMIT_BYTES), os.listxattr(file.fileno())
         attribute = os.getxattr(file.fileno(), ATTRIBUTE) if ATTRIBUTE in names else None
-    return {
-        name: Seen(kind="file", data=data, mode=mode, inode=inode, links=links, attribute=attribute),
-    }
+    return Seen(kind="file", data=data, mode=mode, inode=inode, links=links, attribute=attribute)
 
 
 def _lay_out_one(path: Path, sequence: int, number: int) -> None:
