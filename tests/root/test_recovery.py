@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from tests.disk_server import BINARY
+from tests.mkfs import run_mkfs
 from tests.root.conftest import Document, RunCrash
 
+from fslab.errors import UnsupportedError
 from fslab.system import mountinfo, proc
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
@@ -74,6 +76,21 @@ def test_what_cannot_lose_power_is_refused_and_unchanged(
         assert told in done.stderr
     assert (directory / "there").read_text() == "kept"
     assert list(plain.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [("test",), ("recover",), ("fault", "write-error-once")])
+def test_a_journal_on_another_device_is_refused(
+    loop: Callable[[], Path], virtual: Virtual, run_crash: RunCrash, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """States of one disk would be mounted with the journal as it is now, and change it."""
+    journal = loop()
+    assert run_mkfs(["mkfs.ext4", "-q", "-b", "4096", "-O", "journal_dev", str(journal)]).returncode == 0
+    log = ("--log", str(tmp_path / "fslab-disk.log"), "--log-data", "--cache", "volatile")
+    directory = virtual("ext4", *log, mkfs=f"-J device={journal}")
+    done = run_crash(command[0], directory, *command[1:])
+    assert done.returncode == UnsupportedError.exit_code, done.stderr
+    assert "also on other devices" in done.stderr
+    assert list(directory.iterdir()) == []
 
 
 def test_where_a_file_system_is_in_use_nothing_is_cut(virtual: Virtual, run_crash: RunCrash) -> None:

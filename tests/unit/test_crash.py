@@ -43,6 +43,29 @@ def promises(filesystem: str = "ext4", *options: str, journal: bool = True) -> P
     return found
 
 
+@pytest.mark.parametrize(
+    ("filesystem", "options", "at", "number", "other"),
+    [
+        ("ext4", "rw", 1024 + 0xE0, 8, False),
+        ("ext4", "rw", 1024 + 0xE0, 0, True),
+        ("ext2", "rw", 1024 + 0xE0, 8, False),
+        ("xfs", "rw,inode64", 0, 0, False),
+        ("xfs", "rw,logdev=/dev/loop1", 0, 0, True),
+        ("xfs", "rw,rtdev=/dev/loop1", 0, 0, True),
+        ("btrfs", "rw", 65536 + 136, 1, False),
+        ("btrfs", "rw", 65536 + 136, 256, True),
+    ],
+)
+def test_a_file_system_that_is_also_on_another_device_is_known(
+    filesystem: str, options: str, at: int, number: int, other: bool
+) -> None:
+    superblock = bytearray(128 << 10)
+    superblock[1024 + 0x5C] = 4  # ext4 has a journal
+    superblock[at : at + 4] = number.to_bytes(4, "little")
+    found = REGISTRY.get(filesystem).has_other_devices(options.split(","), bytes(superblock))
+    assert found is other
+
+
 def history(*steps: str, done: int, begun: int | None = None, given: Promises | None = None) -> History:
     sequence = bounded_sequences.parse(list(steps))
     return History(

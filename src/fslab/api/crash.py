@@ -39,7 +39,7 @@ def crash_test(request: CrashRequest) -> dict[str, Any]:
 
     If a promise is broken, the recording is kept below ``recordings``, by default where :func:`crash_state` looks for
     it. The file system is unmounted while states of it are mounted. Raises UnsupportedError if the directory is not on
-    one virtual disk with a log of its data.
+    one virtual disk with a log of its data, or its file system also on other devices.
     """
     if request.scratch is not None and not request.scratch.is_dir():
         raise UsageError("is not a directory", where="--scratch", hint="name one that exists, or omit it")
@@ -48,9 +48,9 @@ def crash_test(request: CrashRequest) -> dict[str, Any]:
     source = _source(request)
     recording.server_of(request.directory)
     directory, mount = _ground(request.directory)
+    tested = _tested(directory, mount)
     with TemporaryDirectory("crash", request.scratch) as made:
         recorded = recording.record(directory, source, made.path, request.threads)
-        tested = _tested(directory, mount, recorded.base)
         keep = request.recordings or paths.recordings()
         with _journaled(mount), Teardown() as undo:
             recording.put_away(mount, tested, undo)
@@ -68,7 +68,7 @@ def crash_recovery(request: RecoveryRequest) -> dict[str, Any]:
     """
     recording.disk_of(request.directory)
     directory, mount = _ground(request.directory)
-    tested = _tested(directory, mount, Path(mount.source))
+    tested = _tested(directory, mount)
     with _journaled(mount):
         return recovery.measure(directory, mount.source, tested, request)
 
@@ -83,7 +83,7 @@ def fault_test(request: FaultRequest) -> dict[str, Any]:
     server = recording.disk_of(request.directory)
     struck_files.check_log(server, request.directory)
     directory, mount = _ground(request.directory)
-    tested = _tested(directory, mount, Path(mount.source))
+    tested = _tested(directory, mount)
     struck = struck_files.Ground(
         directory=directory,
         device=mount.source,
@@ -158,9 +158,9 @@ def _is_campaigns(mount: Mount) -> bool:
     return mount.target.is_relative_to(paths.runtime())
 
 
-def _tested(directory: Path, mount: Mount, image: Path) -> examine.Subject:
+def _tested(directory: Path, mount: Mount) -> examine.Subject:
     root = str(directory.relative_to(mount.target))
-    return examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, image)
+    return examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, Path(mount.source))
 
 
 def crash_state(name: str, image: Path) -> dict[str, Any]:

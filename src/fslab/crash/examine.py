@@ -129,10 +129,18 @@ def check_known(driver: FileSystem) -> None:
 
 
 def subject(driver: FileSystem, options: str, root: str, image: Path) -> Subject:
-    """Return the file system under test. UnsupportedError as for :func:`check_known`."""
+    """Return the file system under test. UnsupportedError as for :func:`check_known`, or if ``image``, its device or a
+    copy of it, is a part of it only: states would mix with what the other devices hold now."""
     check_known(driver)
     with image.open("rb") as file:
-        promises = driver.promises(options.split(","), file.read(128 << 10))
+        superblock, shown = file.read(128 << 10), options.split(",")
+    if driver.has_other_devices(shown, superblock):
+        raise UnsupportedError(
+            "it is also on other devices, and the test cuts the power of one disk only",
+            where=driver.name,
+            hint="use a file system that is on one virtual disk, with its journal",
+        )
+    promises = driver.promises(shown, superblock)
     if promises is None:
         raise UnsupportedError("declares no promises with these options", where=driver.name)
     return Subject(driver=driver, options=options, promises=promises, root=root)

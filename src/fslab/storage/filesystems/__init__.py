@@ -271,6 +271,13 @@ class FileSystem:
         """
         return None
 
+    def has_other_devices(self, mount_options: Collection[str], superblock: bytes) -> bool:  # noqa: ARG002
+        """Return whether a part of it, such as its journal, is on another device. Arguments: as for ``promises``.
+
+        That of XFS is an option that the kernel shows.
+        """
+        return any(option.startswith(("logdev=", "rtdev=")) for option in mount_options)
+
     def why_not(self, needs: Needs, version: str | None = None) -> str | None:
         """Return why it does not meet the requirements of a workload; None if it does. ``version``: of its first tool;
         None: not known."""

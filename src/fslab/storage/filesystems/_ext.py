@@ -63,8 +63,9 @@ REMOVED_OPTIONS: Mapping[str, str] = of_each(
     }
 )
 
-# Promises for a power cut. fs/ext4/ext4.h: s_feature_compat in the superblock, which is at byte 1024.
+# Promises for a power cut. fs/ext4/ext4.h: s_feature_compat and s_journal_inum in the superblock, at byte 1024.
 FEATURE_COMPAT, HAS_JOURNAL = 1024 + 0x5C, 0x4
+JOURNAL_INODE = 1024 + 0xE0
 _JOURNAL = "ext4/journal.rst: protects the file system against metadata inconsistencies"
 _NO_JOURNAL = "Documentation/filesystems/ext2.rst, Journaling: without a journal, e2fsck must repair it"
 _NAMES = "fs/ext4/fsync.c: fsync commits the transaction with the name; without a journal, ext4_sync_parent"
@@ -256,6 +257,11 @@ class ExtFileSystem(FileSystem):
             unexposed=Promise(given=ordered, source="ext4.rst, data=" if journal else _NO_JOURNAL),
             caution=_NO_BARRIER if unsafe else None,
         )
+
+    def has_other_devices(self, mount_options: Collection[str], superblock: bytes) -> bool:  # noqa: ARG002
+        """Return whether it has a journal in no inode of its own: the journal is a device."""
+        inode = superblock[JOURNAL_INODE : JOURNAL_INODE + 4]
+        return bool(superblock[FEATURE_COMPAT] & HAS_JOURNAL) and not any(inode)
 
     def check_argv(self, image: str) -> list[str]:
         return ["e2fsck", "-f", "-n", image]

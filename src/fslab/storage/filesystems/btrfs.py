@@ -8,6 +8,7 @@ from fslab.storage.filesystems import COMMANDS, FileSystem, of_each, options, va
 from fslab.system.tools import Tool
 
 _NO_BARRIER = "btrfs(5), nobarrier: on a device with a volatile cache it will lead to corruption"
+_DEVICES = (64 << 10) + 136  # include/uapi/linux/btrfs_tree.h: num_devices of struct btrfs_super_block
 COMPRESSION = "zlib|lzo|zstd|no|none"
 
 
@@ -141,6 +142,10 @@ class Btrfs(FileSystem):
             unexposed=kept("fs/btrfs/ordered-data.c: extents appear when their data is written"),
             caution=_NO_BARRIER if unsafe else None,
         )
+
+    def has_other_devices(self, mount_options: Collection[str], superblock: bytes) -> bool:  # noqa: ARG002
+        """Return whether the superblock counts more than one device."""
+        return int.from_bytes(superblock[_DEVICES : _DEVICES + 8], "little") > 1
 
     def check_argv(self, image: str) -> list[str]:
         """Return ``btrfs check --readonly``. ``--force`` is needed because the original can be mounted."""
