@@ -31,11 +31,12 @@ from fslab.applications._servers import DamagedError
 from fslab.applications.vm_image import Places, block_of
 from fslab.cli import app
 from fslab.crash import application_runs as source_of_runs
-from fslab.crash import recording
+from fslab.crash import bounded_sequences, recording
 from fslab.crash.application_runs import Runs
+from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Kind, Progress, directory_of
 from fslab.crash.trial_request import Alphabet, CrashRequest, Cuts
-from fslab.errors import FslabError, UsageError
+from fslab.errors import FslabError, ToolFailedError, UsageError
 from fslab.system import proc, tools
 
 DURABLE = [name for name, each in REGISTRY if isinstance(each, DurableApplication)]
@@ -138,6 +139,41 @@ def test_what_cannot_be_read_is_damage_and_an_error_elsewhere_is_not(
             source.look(directory)
     else:
         assert source.look(directory).problem == told
+
+
+@pytest.mark.parametrize("lacking", [errno.ENOMEM, errno.EMFILE, errno.ENFILE])
+def test_a_shortage_of_the_machine_is_no_loss(
+    lacking: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    application, steps = (
+        runs("log-file", "sync=fdatasync"),
+        Sequences(chosen=(bounded_sequences.parse(["fsync a"]),)),
+    )
+    for source in (application, steps):
+        root = tmp_path / str(source is steps)
+        root.mkdir()
+        source.lay_out(root)
+
+    def refuse(path: Path, *_: object) -> None:
+        raise OSError(lacking, os.strerror(lacking), str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    for source in (application, steps):
+        directory = directory_of(tmp_path / str(source is steps), 0)
+        with pytest.raises(ToolFailedError, match=os.strerror(lacking)):
+            source.look(directory)
+
+
+def test_a_log_that_cannot_be_read_is_damage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    source = runs("log-file", "sync=fdatasync")
+    source.lay_out(tmp_path)
+
+    def refuse(path: Path) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert source.look(directory_of(tmp_path, 0)).problem == "cannot read its files 'log': Input/output error"
 
 
 def test_a_recorder_s_store_from_another_machine_takes_no_time(tmp_path: Path) -> None:

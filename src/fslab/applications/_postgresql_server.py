@@ -20,6 +20,7 @@ from fslab.applications import _servers as servers
 from fslab.applications._servers import LIMIT_S, DamagedError
 from fslab.errors import FslabError, ToolFailedError, ToolMissingError, ToolTimeoutError
 from fslab.system import proc
+from fslab.system.tool_messages import reports_shortage
 from fslab.system.tools import Tool, require
 
 _END_S = 5.0
@@ -37,7 +38,7 @@ _OWN = {
 }  # fmt: skip
 _TROUBLE = re.compile(r"\b(?:ERROR|FATAL|PANIC): +(.*)")
 # What the machine or another version is to blame for, and not the data.
-_ELSEWHERE = re.compile(r"shared memory|out of memory|could not fork|incompatible with server|semaphore")
+_ELSEWHERE = re.compile(r"shared memory|could not fork|incompatible with server|semaphore")
 
 
 _SINGLE = {**_OWN, "shared_buffers": "1MB"}
@@ -169,7 +170,8 @@ def _failure(said: str, child: proc.Child) -> FslabError:
     """Return the error for a server that refused a line, ended or does not answer."""
     trouble = _TROUBLE.search(said)
     if trouble is not None:
-        kind = ToolFailedError if _ELSEWHERE.search(trouble[1]) else DamagedError
+        elsewhere = reports_shortage(trouble[1]) or _ELSEWHERE.search(trouble[1])
+        kind = ToolFailedError if elsewhere else DamagedError
         return kind(f"PostgreSQL: {trouble[1]}")
     ended = child.wait(1)
     if ended is None:

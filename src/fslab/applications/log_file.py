@@ -7,6 +7,7 @@ preallocated files of that size, cut off when they are full (etcd-io/etcd, serve
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -20,6 +21,7 @@ from fslab.system import mounts
 from fslab.units import parse_duration, parse_size
 
 FILE = "log"  # the first one. The names of later segments end with the number of their first record
+_SEGMENT = re.compile(rf"{FILE}(?:\.\d+)?", re.ASCII)
 _UNSYNCED = 20  # times as many records as a run that waits for the disk
 _WRITE_S = 0.002  # an append, and the marks that record its start and end
 
@@ -80,18 +82,15 @@ class LogFile(DurableApplication):
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
         """Look for each record at the offset where it was written."""
         there: set[int] = set()
-        try:
-            for path in (directory / FILE, *directory.glob(f"{FILE}.[0-9]*")):
-                found = path.read_bytes()
-                number = int(path.suffix[1:] or 1)
-                start, end = 0, len(found.rstrip(b"\0"))  # the rest was preallocated, or its data is lost
-                while start < end:
-                    record = contents(number)
-                    if found.startswith(record, start):
-                        there.add(number)
-                    number, start = number + 1, start + len(record)
-        except (OSError, ValueError):
-            return RecoveredData()
+        for path in (each for each in directory.iterdir() if _SEGMENT.fullmatch(each.name)):
+            found = path.read_bytes()
+            number = int(path.suffix[1:] or 1)
+            start, end = 0, len(found.rstrip(b"\0"))  # the rest was preallocated, or its data is lost
+            while start < end:
+                record = contents(number)
+                if found.startswith(record, start):
+                    there.add(number)
+                number, start = number + 1, start + len(record)
         return RecoveredData(transactions=frozenset(there))
 
     def seconds_each(self, settings: Settings) -> float:

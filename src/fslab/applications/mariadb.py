@@ -38,6 +38,7 @@ from fslab.applications._servers import DamagedError
 from fslab.errors import FslabError, ToolFailedError
 from fslab.storage.crash_promises import Promises
 from fslab.system import proc
+from fslab.system.tool_messages import reports_shortage
 from fslab.system.tools import Tool
 from fslab.units import SomeSize, parse_size
 
@@ -59,8 +60,7 @@ _FULL = re.compile(r"No space left on device|Error number 28\b|errno: 28\b|is fu
 _TROUBLE = re.compile(r"^[\d-]+ +[\d:]+ \d+ \[ERROR\] (.*)$", re.MULTILINE)
 # What the machine or another version is to blame for, and not the data. The client's own errors are those from 2000 on.
 _ELSEWHERE = re.compile(
-    r"can(?:not|'t) (?:allocate memory|create thread)|out of memory|cannot map|too many open files|error number 24\b"
-    r"|unknown (?:option|variable)|^ERROR 2\d{3}\b",
+    r"can(?:not|'t) create thread|cannot map|error number 24\b|unknown (?:option|variable)|^ERROR 2\d{3}\b",
     re.IGNORECASE | re.MULTILINE,
 )
 _LOST = re.compile(r"^ERROR 20(?:06|13)\b", re.MULTILINE)
@@ -279,8 +279,12 @@ def failure(server: servers.RunningServer, complaint: str = "") -> FslabError:
         return ToolFailedError("MariaDB: No space left on device")
     told = [*_TROUBLE.findall(said), *complaint.strip().splitlines()[-1:]]
     why = told[0] if told else "it does not answer" if ended is None else f"exit status {ended}"
-    of_machine = _ELSEWHERE.search(said) or (ended is None and (not told or _ELSEWHERE.search(complaint)))
+    of_machine = _is_elsewhere(said) or (ended is None and (not told or _is_elsewhere(complaint)))
     return (ToolFailedError if of_machine else DamagedError)(f"MariaDB: {why}")
+
+
+def _is_elsewhere(said: str) -> bool:
+    return reports_shortage(said) or _ELSEWHERE.search(said) is not None
 
 
 def measured(server: MariadbServer, drive: DriveRequest) -> Driven:

@@ -11,7 +11,16 @@ from random import Random
 from typing import Any
 
 from fslab.applications import Contract, DurableApplication, RecoveredData, Settings, durable, parse_settings
-from fslab.crash.sources import Finding, Kind, Mark, Progress, RunVerdict, Source, directory_of
+from fslab.crash.sources import (
+    Finding,
+    Kind,
+    Mark,
+    Progress,
+    RunVerdict,
+    Source,
+    check_no_shortage,
+    directory_of,
+)
 from fslab.errors import ToolFailedError
 from fslab.storage.crash_promises import Promise, Promises
 
@@ -60,6 +69,7 @@ class Runs(Source[RecoveredData]):
         try:
             return self.application.look(directory, self.contents)
         except OSError as error:
+            check_no_shortage(error)
             place = Path(os.fsdecode(error.filename or ""))
             if error.errno not in _UNREADABLE and not place.is_relative_to(directory):
                 raise

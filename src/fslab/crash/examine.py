@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fslab.crash.sources import Finding, Kind, Source, directory_of
+from fslab.crash.sources import Finding, Kind, Source, check_no_shortage, directory_of
 from fslab.errors import MountError, UnsupportedError
 from fslab.filesystem_abilities import Ability, Needs
 from fslab.storage.crash_promises import Promises
@@ -27,17 +27,13 @@ from fslab.system import files, kernel_log, mountinfo, mounts, page_cache, proc,
 from fslab.system.kernel_log import WARNING, KernelMessages, belongs
 from fslab.system.signals import Teardown
 from fslab.system.syscalls import CLONE_NEWNS
-from fslab.system.tool_messages import one_line
+from fslab.system.tool_messages import one_line, reports_shortage
 from fslab.validity.trial_warnings.machine import BUSY, SERIOUS
 
 LIMIT_S = 120.0
 
 _LINES = 4
-# Why mount(8) and checkers fail that could not even look at the image.
-_OF_MACHINE = re.compile(
-    r"failed to set ?up loop device|cannot allocate memory|memory allocation failed|out of memory|malloc failed",
-    re.IGNORECASE,
-)
+_NO_DEVICE = re.compile(r"failed to set ?up loop device")  # mount(8), which has not looked at the image
 
 
 class Complaints:
@@ -105,7 +101,7 @@ class Subject:
 def _run(argv: Sequence[str], limit_s: float = LIMIT_S) -> proc.Completed:
     """Run a program that mounts, checks or repairs. ToolFailedError if it failed, and not because of its image."""
     done = proc.answer(argv, timeout_s=limit_s)
-    if done.returncode != 0 and _OF_MACHINE.search(done.stderr):
+    if done.returncode != 0 and (reports_shortage(done.stderr) or _NO_DEVICE.search(done.stderr)):
         raise proc.failed(done)
     return done
 
@@ -230,6 +226,7 @@ class Examiner:
             try:
                 self._source.use(directory)
             except OSError as error:
+                check_no_shortage(error)
                 at = os.path.relpath(error.filename or directory, directory)
                 found = self._finding(Kind.UNWRITABLE, f"cannot write or remove '{at}': {error.strerror}")
                 seen.findings.append(replace(found, sequence=number))

@@ -14,6 +14,7 @@ from typing import Any
 
 from fslab.crash import contents, recording
 from fslab.crash.examine import Complaints, Subject
+from fslab.crash.sources import check_no_shortage
 from fslab.crash.trial_request import RecoveryRequest
 from fslab.errors import FslabError
 from fslab.system import disk_server, mountinfo, mounts
@@ -130,6 +131,7 @@ def _look(directory: Path, request: RecoveryRequest, found: Recovery) -> None:
         there = (directory / _LAST).read_bytes()
         found.lost = None if there == wanted else "the synced file has wrong contents"
     except OSError as error:
+        check_no_shortage(error)
         found.lost = f"the synced file: {error.strerror}"
     found.first_read_ns = time.monotonic_ns() - started
     try:

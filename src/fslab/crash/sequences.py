@@ -13,7 +13,7 @@ from fslab.crash import bounded_sequences, operations, oracle
 from fslab.crash.contents import ATTRIBUTE, BLOCK_BYTES, Place, attribute, part
 from fslab.crash.durable_history import History
 from fslab.crash.oracle import Seen
-from fslab.crash.sources import Mark, Progress, RunVerdict, Source, directory_of
+from fslab.crash.sources import Mark, Progress, RunVerdict, Source, check_no_shortage, directory_of
 from fslab.crash.steps import Sequence, Step, Sync, trees
 from fslab.crash.tree import START
 from fslab.storage.crash_promises import Promises
@@ -118,6 +118,7 @@ def contents(directory: Path) -> dict[str, Seen]:
         try:
             entries = sorted(os.scandir(directory / below), key=lambda entry: entry.name)
         except OSError as error:
+            check_no_shortage(error)
             if below:
                 found[below] = Seen(kind="directory", error=str(error))
             continue
@@ -126,6 +127,7 @@ def contents(directory: Path) -> dict[str, Seen]:
             try:
                 found[name] = _entry(directory, name, entry)
             except OSError as error:
+                check_no_shortage(error)
                 found[name] = Seen(kind="file", error=error.strerror)
             if found[name].kind == "directory":
                 left.append(f"{name}/")

@@ -7,6 +7,7 @@ in the disk's log show when a step began and when it returned.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from fslab.errors import SHORTAGE, ToolFailedError
 from fslab.storage.crash_promises import Promises
 
 Mark = Callable[[str], object]
@@ -70,6 +72,16 @@ class Finding:
 def directory_of(root: Path, number: int) -> Path:
     """Return the directory in which a run works."""
     return root / f"s{number:05d}"
+
+
+def check_no_shortage(error: OSError) -> None:
+    """Raise ToolFailedError if a state could not be read for lack of memory or descriptors: that is no finding."""
+    if error.errno in SHORTAGE:
+        raise ToolFailedError(
+            f"cannot read what the power cut left: {error.strerror}",
+            where=os.fsdecode(error.filename or ""),
+            hint="see the memory, and the limit of open files (ulimit -n), that are left for it",
+        ) from error
 
 
 @dataclass(kw_only=True, slots=True)

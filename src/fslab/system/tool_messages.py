@@ -1,4 +1,4 @@
-"""What a program printed: whether it reports a full disk, and all of it on one line for a message. Pure.
+"""What a program printed: whether it reports a full disk or a shortage, and all of it on one line for a message. Pure.
 
 The sentence of the line that says why must not be cut off.
 """
@@ -7,7 +7,7 @@ import os
 import re
 from itertools import takewhile
 
-from fslab.errors import FULL_DISK
+from fslab.errors import FULL_DISK, SHORTAGE
 
 FIRST, LAST = 3, 5  # lines
 LONGEST = 300  # characters of a line
@@ -19,6 +19,13 @@ _ERROR = re.compile(
 )
 # Programs run in the C locale. Those written in Go have messages of their own, in lower case.
 _FULL_DISK = re.compile("|".join(map(os.strerror, FULL_DISK)), re.IGNORECASE)
+_OF_SHORTAGE = (
+    *map(os.strerror, SHORTAGE),
+    "can't allocate memory",
+    "memory allocation failed",
+    "out of memory",
+)
+_SHORTAGE = re.compile("|".join((*_OF_SHORTAGE, "malloc failed")), re.IGNORECASE)
 _USAGE = re.compile(r"\s*usage:", re.IGNORECASE)
 
 
@@ -43,3 +50,8 @@ def _shortened(lines: list[str]) -> list[str]:
 def reports_full_disk(*outputs: str) -> bool:
     """Return whether one of the outputs contains the system's message for a full disk."""
     return any(map(_FULL_DISK.search, outputs))
+
+
+def reports_shortage(*outputs: str) -> bool:
+    """Return whether one of the outputs says that memory or descriptors ran out, whatever the data."""
+    return any(map(_SHORTAGE.search, outputs))
