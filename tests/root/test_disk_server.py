@@ -169,6 +169,17 @@ def test_faults(serve: Any) -> None:
     assert not server.ask("arm", effect="stcuk")["ok"]
 
 
+def test_what_was_longest_before_a_run_is_not_of_the_run(serve: Any) -> None:
+    server = serve("--timed")
+    server.ask("arm", effect="stuck", delay_ns=50_000_000, times=1)
+    with server.disk.open("rb", buffering=0) as disk:
+        os.pread(disk.fileno(), 512, 0)
+        server.ask("clear")
+        os.pread(disk.fileno(), 512, 0)
+    read = server.ask("statistics")["operations"]["read"]["service_ns"]
+    assert (read["count"], read["max"]) == (1, read["p50"])
+
+
 def test_the_log_has_every_request(serve: Any, tmp_path: Path) -> None:
     log = tmp_path / "log"
     server = serve("--log", str(log), "--log-data")

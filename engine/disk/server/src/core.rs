@@ -323,8 +323,8 @@ impl Core {
 
     /// Restart counters and log. The model's counters continue.
     pub(crate) fn clear(&mut self, device: &Device) -> io::Result<()> {
-        self.late.clear();
-        self.service.iter_mut().for_each(Histogram::clear);
+        self.late.reset();
+        self.service.iter_mut().for_each(Histogram::reset); // clear() keeps the maximum
         device.counters.reset();
         self.recorder.as_mut().map_or(Ok(()), Recorder::restart)
     }
