@@ -193,6 +193,7 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
     "sysbench": ({"file-test-mode": "seqrd"}, [
         ({"file-test-mode": "rndwrt"}, "^file-test-mode: "), ({"file-total-size": "1.5x"}, "^file-total-size: "),
         ({"file-block-size": "0"}, "^file-block-size: "), ({"file-extra-flags": "fast"}, "^file-extra-flags: "),
+        ({"file-extra-flags": "direct,dsync"}, "beside direct"),
         ({"file-fsync-all": "maybe"}, "^file-fsync-all: "), ({"file-numb": 3}, "^file-numb: "),
         ({"threads": 0}, "^threads: "), ({"time": 0}, "would not end"),
     ]),

@@ -119,7 +119,7 @@ def test_a_percentile_is_not_rounded_to_ten_microseconds() -> None:
         ({"file-fsync-end": False, "file-fsync-freq": 100_000}, False),
         (NO_FSYNC, False),
         ({**NO_FSYNC, "file-fsync-all": True}, True),
-        ({**NO_FSYNC, "file-extra-flags": "direct,dsync"}, True),
+        ({**NO_FSYNC, "file-extra-flags": "sync,dsync"}, True),
         ({**NO_FSYNC, "file-extra-flags": "sync"}, True),
         ({**NO_FSYNC, "file-extra-flags": "direct"}, False),
         # Stores to a mapping are not writes, and O_SYNC applies only to writes (open(2)).

@@ -78,7 +78,7 @@ class SysbenchParameters(Parameters):
         description="how requests are made; async: up to 128 at once per thread, of which no latency is known",
     )
     file_extra_flags: Annotated[str, flags("sync", "dsync", "direct")] = Field(
-        "", alias="file-extra-flags", description="comma-separated: sync, dsync, direct"
+        "", alias="file-extra-flags", description="comma-separated: sync, dsync; or direct alone"
     )
     file_fsync_freq: int = Field(
         100, alias="file-fsync-freq", ge=0, description="fsync all files after this many requests; 0: never"
@@ -142,6 +142,8 @@ class SysbenchParameters(Parameters):
         """With direct I/O, the kernel rejects requests that are not whole sectors: those at the end of each file."""
         block, files = parse_size(self.file_block_size), self.file_num
         if self.direct:
+            if self.file_extra_flags != "direct":
+                raise ValueError("sysbench accepts no other 'file-extra-flags' beside direct")
             check_sectors("file-block-size", block)
             if self.total_bytes % (files * block):
                 nearest = shown_size(max(round(self.total_bytes / (files * block)), 1) * files * block)
