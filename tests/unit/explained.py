@@ -26,7 +26,7 @@ def cell(
 
 
 def trial(of: Cell, figures: dict[str, float], block: int = 0, **more: Any) -> TrialRecord:
-    units = {"_bytes": Unit.BYTES, "_time": Unit.SECONDS}
+    units = {"_bytes": Unit.BYTES, "_time": Unit.SECONDS, "_mean": Unit.NANOSECONDS}
     probes = {
         name: Value(value=value, unit=next((u for end, u in units.items() if name.endswith(end)), Unit.COUNT))
         for name, value in figures.items()

@@ -397,6 +397,32 @@ def test_without_root_only_nearly_all_bytes_are_a_sign_of_the_page_cache() -> No
     assert by_mechanism(whole)["direct-not-honoured"].startswith("The direct writes were probably not direct")
 
 
+def test_what_is_written_in_addition_is_known_without_a_trace() -> None:
+    of = cell("nilfs2")
+    assert by_mechanism(seen(of, written(64, 17.0)))["amplification"].startswith(
+        "The device received 17 bytes for"
+    )
+    assert "amplification" not in by_mechanism(seen(of, written(64, 1.05)))
+    copied = cell("ext4", layout="lvm-snapshot")
+    assert "amplification" not in by_mechanism(seen(copied, written(64, 2.0))), "the layout writes it twice"
+
+
+def test_the_time_of_a_modelled_disk() -> None:
+    figures = {
+        "disk_service_mean": 4e6,
+        "disk_read_mean": 8e6,
+        "disk_movements": 311.0,
+        "disk_seek_cylinders": 14.0,
+    }
+    found = by_mechanism(seen(cell("ext4", parameters=DIRECT), figures))
+    assert found["disk-time"] == (
+        "The disk answered reads after 8 ms on average. Its heads moved 311 times, over 14 cylinders on average."
+    )
+    assert "disk-time" not in by_mechanism(seen(cell("ext4"), {"disk_service_mean": 500.0}))
+    flushed = seen(cell("ext4"), {"disk_service_mean": 1e6, "disk_flush_mean": 5e6, "disk_write_mean": 3e4})
+    assert "writes after 30 µs and flushes after 5 ms" in by_mechanism(flushed)["disk-time"]
+
+
 @pytest.mark.parametrize(
     ("ratio", "slc", "said"), [(3.1, 0.042, True), (2.0, 0.042, False), (3.1, 0.0, True), (1.0, 0.0, False)]
 )

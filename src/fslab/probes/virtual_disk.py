@@ -22,9 +22,9 @@ class VirtualDisk(Probe):
     """Counters of all virtual disks under the file system, summed. Without virtual disks there are no figures.
 
     ``disk_late_mean`` is the mean time from the deadline of a reply until it was ready, ``disk_service_mean`` the mean
-    service time of the model, both in real time. ``device_write_amplification``: bytes that an SSD wrote to flash,
-    divided by bytes that the host wrote; with an SLC cache, which is emptied to other flash, at least 2 in the end.
-    ``flash_erases_per_block``: 0 if it collected no garbage.
+    service time of the model, ``disk_read_mean`` that of reads, all in real time. ``device_write_amplification``: bytes
+    that an SSD wrote to flash, divided by bytes that the host wrote; with an SLC cache, which is emptied to other
+    flash, at least 2 in the end. ``flash_erases_per_block``: 0 if it collected no garbage.
     """
 
     summary = "virtual disks: service times, lateness, seek distances; write amplification and wear of SSDs"
@@ -72,22 +72,25 @@ def _statistics(directory: Path) -> dict[str, Any]:
 def _times(ends: Statistics) -> Figures:
     """Compute requests and times until the tool ended; these counters restart when the run starts."""
     late = [each["late_ns"] for each in ends if each["late_ns"]]
-    services = [
-        (each["operations"][name]["service_ns"], each["rate"])
-        for each in ends
-        for name in OPERATIONS
-        if each["operations"][name]["service_ns"]
-    ]
-    count = sum(each["count"] for each, _ in services)
-    total = sum(each["count"] * each["mean"] / rate for each, rate in services)
+    services = {name: _service(ends, name) for name in OPERATIONS}
+    count, total = (sum(each) for each in zip(*services.values(), strict=True))
     lateness = sum(each["count"] * each["mean"] for each in late)
     requests = sum(each["operations"][name]["requests"] for each in ends for name in OPERATIONS)
     return {
         "disk_requests": (requests, Unit.COUNT),
         "disk_service_mean": (total / count if count else None, Unit.NANOSECONDS),
+        **{f"disk_{name}_mean": (total / n, Unit.NANOSECONDS) for name, (n, total) in services.items() if n},
         "disk_late_mean": (lateness / count if count else None, Unit.NANOSECONDS),
         "disk_late_max": (max((each["max"] for each in late), default=None), Unit.NANOSECONDS),
     }
+
+
+def _service(ends: Statistics, operation: str) -> tuple[int, float]:
+    """Return how many requests had a service time, and the sum of these in real time."""
+    known = [(found, each["rate"]) for each in ends if (found := each["operations"][operation]["service_ns"])]
+    return sum(each["count"] for each, _ in known), sum(
+        each["count"] * each["mean"] / rate for each, rate in known
+    )
 
 
 def _heads(pairs: Sequence[tuple[dict[str, Any], ...]]) -> Figures:

@@ -1,13 +1,16 @@
 """Mechanisms of the disk and its size. Pure."""
 
 from collections.abc import Iterator
+from math import log
 
 from fslab.cell import Geometry
-from fslab.explain.evidence import Certainty, Evidence, Explanation
+from fslab.explain.evidence import Certainty, Evidence, EvidenceFigure, Explanation
 from fslab.explain.mechanisms import NOTICEABLE, Mechanism, Switch, writes
-from fslab.units import format_size
+from fslab.units import format_size, format_value, listed
 
 _NOTICEABLE = 1 << 20
+_SHORTEST_NS = 10_000  # about what the way to a disk takes
+_REQUESTS = ("read", "write", "flush")
 
 
 class Discard(Mechanism):
@@ -28,6 +31,47 @@ class Discard(Mechanism):
         if discarded is not None and discarded.value >= _NOTICEABLE:
             text = f"{format_size(discarded.value)} were discarded during the run."
             yield self.explanation(evidence, text, discarded, weight=0.5)
+
+
+class DiskTime(Mechanism):
+    """The time in which the disk itself answers: of a hard disk mostly seeks and rotation, of an SSD its flash.
+
+    Only the model of a virtual disk reports it: with the wait in the disk's queue, and with what ``slow`` and stuck
+    requests add. A disk without a volatile cache answers flushes at once.
+    """
+
+    summary = "the time in which the disk itself answers"
+    cause = "the disk's own time"
+    writing = False
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        mean = evidence.figure("disk_service_mean", "mean time of the disk")
+        if mean is None or mean.value < _SHORTEST_NS:
+            return
+        names = {f"{name}es" if name == "flush" else f"{name}s": f"disk_{name}_mean" for name in _REQUESTS}
+        known = {name: found for name, probe in names.items() if (found := evidence.figure(probe))}
+        answered = [f"{name} after {_shown(found)}" for name, found in (known or {"requests": mean}).items()]
+        moved = evidence.figure("disk_movements", "movements of the heads")
+        crossed = evidence.figure("disk_seek_cylinders", "cylinders that a movement crossed")
+        heads = (
+            moved
+            and crossed
+            and (f" Its heads moved {moved.value:.0f} times, over {crossed.value:.0f} cylinders on average.")
+        )
+        yield self.explanation(
+            evidence,
+            f"The disk answered {listed(answered)} on average.{heads or ''}",
+            mean,
+            *known.values(),
+            moved,
+            crossed,
+            weight=log(mean.value / _SHORTEST_NS),
+            refuted_by="equally slow on a disk that takes no time (profile: none)",
+        )
+
+
+def _shown(figure: EvidenceFigure) -> str:
+    return format_value(figure.value, figure.unit)
 
 
 class FlashCollection(Mechanism):

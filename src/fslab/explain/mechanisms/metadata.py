@@ -41,6 +41,30 @@ class MetadataTraffic(Mechanism):
             )
 
 
+class Amplification(Mechanism):
+    """More bytes on the device than the application wrote: what they are needs a trace, as ``MetadataTraffic`` says.
+
+    NILFS2, for example, writes all blocks of a path to the root of its trees with each fsync:
+    Documentation/filesystems/nilfs2.rst.
+    """
+
+    summary = "the device receives more than was written"
+    cause = "what is written in addition to data"
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        amplified = evidence.figure("write_amplification", "device bytes per byte written")
+        traced = evidence.of_trace("traced_metadata_bytes")
+        if amplified is None or traced or evidence.multiplied or amplified.value < NOTICEABLE:
+            return
+        yield self.explanation(
+            evidence,
+            f"The device received {amplified.value:.3g} bytes for each byte written: also metadata, a log, or whole "
+            "blocks for parts of them.",
+            amplified,
+            weight=amplified.value - 1,
+        )
+
+
 _ONE_COPY = 1.5  # at most
 
 
