@@ -23,7 +23,7 @@ from fslab.claims.publication_likeness import ROWS, Condition, Situation, condit
 from fslab.claims.replication import measured_share, wall_s
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
-from fslab.explain.evidence import Certainty, Explanation
+from fslab.explain.evidence import Certainty, Evidence, Explanation
 from fslab.machine import facts
 from fslab.plan.expand import expand
 from fslab.store.campaign import Campaign
@@ -281,16 +281,26 @@ def test_where_it_differs_the_mechanism_of_the_deciding_part_is_named(
             certainty=Certainty.OBSERVED, refuted_by="equally slow without it", weight=weight,
         )  # fmt: skip
 
-    known = [said("cow", "w", "btrfs defaults", 9), said("log", "other", "xfs defaults", 8)]
-    known += [said("barriers", "w", "ext4 defaults", 7), said("log", "w", "xfs defaults", 6)]
-    monkeypatch.setattr(explanations, "notable", lambda _: known)
+    known = [said("copy-on-write", "w", "btrfs defaults", 9), said("xfs-log", "other", "xfs defaults", 8)]
+    known += [said("barriers", "w", "ext4 defaults", 7), said("xfs-log", "w", "xfs defaults", 6)]
+    known += [
+        said("page-cache", "w", stack, 9.5) for stack in ("ext4 defaults", "xfs defaults", "ext4 noatime")
+    ]
+    cells = {(each.workload, each.stack): Evidence(cell=EXT4, workload=each.workload, stack=each.stack, trials=())
+             for each in known}  # fmt: skip
+    monkeypatch.setattr(
+        "fslab.explain.mechanisms.all_statements",
+        lambda seen: (each for each in known if cells[each.workload, each.stack] in seen),
+    )
     (part,) = [part for name, part in replication.deciding(verdicts) if name == "2"]
     variants = part.model_copy(update={"what": "ext4 defaults / ext4 noatime"})
     monkeypatch.setattr(explanations, "deciding", lambda _: [("2", variants)])
-    (reason,) = explanations.of_claims(verdicts, [])
+    (reason,) = explanations.of_claims(verdicts, [*cells.values()])
     assert reason.where == "w on ext4 defaults", "btrfs and xfs have the same word, and are not compared"
     monkeypatch.setattr(explanations, "deciding", replication.deciding)
-    (reason,) = explanations.of_claims(verdicts, [])  # one for both claims: they compare the same two cells
+    (reason,) = explanations.of_claims(
+        verdicts, [*cells.values()]
+    )  # one for both claims: they compare the same two cells
     assert (reason.claim, reason.where) == ("3", "w on ext4 defaults")
     assert reason.text == "barriers of ext4 defaults."
     lines = list(replication.lines(page(reasons=(reason,))))

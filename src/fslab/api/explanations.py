@@ -65,35 +65,25 @@ def _stack(everything: list[Evidence], wanted: str) -> Evidence:
     return found[0]
 
 
-def notable(everything: Sequence[Evidence]) -> list[Explanation]:
-    """Return for each mechanism and workload the explanation with the most weight, if it is above ``NOTABLE``."""
-    best: dict[tuple[str, str], Explanation] = {}
-    for each in mechanisms.all_statements(everything):
-        key = (each.mechanism, each.workload)
-        if each.weight > NOTABLE and (key not in best or best[key].weight < each.weight):
-            best[key] = each
-    return sorted(best.values(), key=lambda statement: -statement.weight)
-
-
 _OF_SPREADS = {"spread", "of"}  # words of a part's name that are no names of stacks
 
 
 def of_claims(verdicts: Verdicts, everything: Sequence[Evidence]) -> tuple[Reason, ...]:
     """Return at most three explanations for failed claims, those with the largest deviation first.
 
-    For each claim: the mechanism with the most weight in a cell that the deciding part of the claim compares. Omits
-    duplicates.
+    For each claim: the first in the ranking of the cells that the deciding part of the claim compares, unless all of
+    them have it alike. Omits duplicates.
     """
     found: dict[tuple[str, str], Reason] = {}
-    known = notable(everything)
     for claim, part in deciding(verdicts):
         compared = [set(side.split()) - _OF_SPREADS for side in part.what.split(" / ")]
-        fitting = (
-            one
-            for one in known
-            if one.workload == part.where and any(side <= set(one.stack.split()) for side in compared)
-        )
-        if (one := next(fitting, None)) is not None:
+        cells = [
+            seen
+            for seen in everything
+            if seen.workload == part.where and any(side <= set(seen.stack.split()) for side in compared)
+        ]
+        differ = (each.strongest for each in ranking(cells) if each.weight > NOTABLE and not each.alike)
+        if (one := next(differ, None)) is not None:
             reason = Reason(
                 claim=claim, where=f"{one.workload} on {one.stack}", text=one.text, certainty=one.certainty,
                 refuted_by=one.refuted_by,
