@@ -36,11 +36,12 @@ def test_the_profiles_are_those_of_the_server() -> None:
 
 
 def test_faults_as_they_are_written() -> None:
-    text = "stuck delay=2s probability=0.001 op=read; latent start=1m end=2m; error op=write times=3"
+    text = "stuck delay=2s probability=0.001 op=read; latent start=1m end=2m; error op=write times=3; latent start=4k"
     assert _disk_options.parse_faults(text) == (
         {"effect": "stuck", "delay_ns": 2_000_000_000, "probability": 0.001, "op": "read"},
         {"effect": "latent", "start": 1 << 20, "end": 2 << 20},
         {"effect": "error", "op": "write", "times": 3},
+        {"effect": "latent", "start": 4096},
     )
 
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from importlib.resources import files
+from math import inf
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -211,7 +212,7 @@ def _fault(words: list[str]) -> dict[str, Any]:
         raise ValueError(
             "fault 'latent' has no 'probability': all of its sectors fail until they are written"
         )
-    if fault.get("end", 1) <= fault.get("start", 0):
+    if fault.get("end", inf) <= fault.get("start", 0):
         raise ValueError(f"fault '{effect}': 'end' must be greater than 'start'")
     return fault
 
