@@ -1,5 +1,6 @@
 """The program: sets up signals and standard streams, runs the command line, and turns errors into exit codes."""
 
+import contextlib
 import errno
 import gc
 import io
@@ -51,28 +52,38 @@ def main() -> NoReturn:
             sys.stdout.flush()
         code = 0
     except (FslabError, InterruptedBySignal) as error:
-        print(f"fslab: {shown(str(error))}", file=sys.stderr)
+        _tell(str(error))
         code = error.exit_code
     except BrokenPipeError:
-        # The reader (head, less) has ended. Without this, Python would print an error at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 128 + signal.SIGPIPE
+        code = 128 + signal.SIGPIPE  # the reader (head, less) has ended
     except (OSError, RuntimeError) as error:
+        full = isinstance(error, OSError) and error.errno in _FULL
         if (name := _unusable(error)) is not None:
-            print(f"fslab: {shown(name)}", file=sys.stderr)
-            full = isinstance(error, OSError) and error.errno in _FULL
-            sys.exit(NoSpaceError.exit_code if full else UsageError.exit_code)
-        if (
-            not isinstance(error, OSError)
-            or error.errno not in {*_FULL, errno.EIO}
-            or error.filename is not None
-        ):
+            _tell(name)
+            code = NoSpaceError.exit_code if full else UsageError.exit_code
+        elif isinstance(error, OSError) and error.filename is None and (full or error.errno == errno.EIO):
+            _tell(f"cannot write standard output: {error.strerror}")
+            code = NoSpaceError.exit_code
+        else:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"fslab: cannot write standard output: {error.strerror}", file=sys.stderr)
-        code = NoSpaceError.exit_code
+    _drop_unwritten()
     gc.freeze()  # Python would search all objects for garbage once more: a tenth of the time of a short command
     sys.exit(code)
+
+
+def _tell(text: str) -> None:
+    with contextlib.suppress(OSError):  # Ctrl-C also ends a reader, such as tee
+        print(f"fslab: {shown(text)}", file=sys.stderr)
+
+
+def _drop_unwritten() -> None:
+    """Drop what standard output and standard error do not take. Python would write it at exit, print the error, and
+    exit with 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _print_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -80,6 +80,46 @@ def test_output_that_does_not_fit_is_an_error(unbuffered: str, tmp_path: Path) -
     )
 
 
+def test_a_reader_that_has_ended_is_no_error_of_its_own() -> None:
+    done = ran(["sh", "-c", f"({FSLAB} schema; echo $? >&2) | true"])
+    assert done.stderr == f"{128 + signal.SIGPIPE}\n"
+
+
+# Prints results although it was interrupted, as fslab run does.
+INTERRUPTED = """
+import os, signal, sys
+from unittest import mock
+from fslab import __main__
+
+def clean():
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except BaseException:
+        print("results", flush=True)
+        raise
+
+with mock.patch("fslab.clean", clean):
+    sys.argv = ["fslab", "clean"]
+    __main__.main()
+"""
+
+
+@pytest.mark.parametrize("output", ["/dev/full", "pipe", "pipe with errors"])
+def test_an_interrupted_run_exits_with_its_signal_whatever_becomes_of_its_output(output: str) -> None:
+    """Ctrl-C ends what a terminal runs: in ``fslab run … 2>&1 | tee log``, tee too."""
+    read, write = os.pipe() if "pipe" in output else (None, os.open(output, os.O_WRONLY))
+    if read is not None:
+        os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], check=False, stdout=write, text=True, timeout=LIMIT_S,
+        stderr=write if output == "pipe with errors" else subprocess.PIPE,
+    )  # fmt: skip
+    os.close(write)
+    assert done.returncode == 128 + signal.SIGINT
+    if done.stderr is not None:
+        assert done.stderr == "fslab: interrupted\n  → finish a campaign with: fslab run --resume\n"
+
+
 def test_a_name_that_nothing_can_have_is_reported(tmp_path: Path) -> None:
     Store.open(str(tmp_path / "a.sqlite")).close()
     (tmp_path / "loop").symlink_to("loop")

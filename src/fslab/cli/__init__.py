@@ -58,6 +58,17 @@ class _Group(TyperGroup):
             safe_output.check_place(Path.home() / ".bash_completions", "HOME")
         return super().parse_args(ctx, args)
 
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run a command. Raises BrokenPipeError, for which Click exits with 1, even after a signal."""
+        streams = sys.stdout, sys.stderr
+        try:
+            return super().main(*args, **options)
+        except SystemExit as end:
+            if isinstance(end.__context__, BrokenPipeError):
+                sys.stdout, sys.stderr = streams
+                raise end.__context__ from None
+            raise
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command. UsageError for a study in its place, with what was meant."""
         if self.get_command(ctx, args[0]) is None:
