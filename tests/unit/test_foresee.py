@@ -58,6 +58,22 @@ def test_a_tool_that_drives_the_disk_has_one(tool: str, tmp_path: Path) -> None:
     assert ["reads the log" in why for why in found.values()] == ([] if tool == "recovery" else [True])
 
 
+@pytest.mark.parametrize(
+    "medium",
+    ["loop, size: 64m, path: NAME", "directory, path: NAME", "device, path: /dev/disk/by-id/no-disk"],
+)
+def test_a_place_that_there_is_not_is_foreseen_in_the_words_of_run(medium: str, tmp_path: Path) -> None:
+    medium = medium.replace("NAME", str(tmp_path / "none"))
+    text = STUDY.replace("ram, size: SIZE", medium)
+    if "directory" in medium:
+        text = text.replace(", filesystem: [ext4, f2fs]", "")
+    planned = expand(load_text(text, "s.yaml"))
+    _, refused = feasibility.foresee(planned, tmp_path)
+    with pytest.raises(FslabError) as stopped:
+        feasibility.check("c", planned, frozenset())
+    assert refused == (str(stopped.value),)
+
+
 def test_memory_that_there_is_not_is_foreseen_in_the_words_of_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ Creates and stores nothing: a problem found here is reported to the user, not st
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from fslab.cell import Cache, Cell
@@ -99,7 +99,14 @@ def foresee(cells: Sequence[Cell], images_directory: Path) -> tuple[dict[str, st
 
 
 def _refusals(cells: Sequence[Cell], directory: Path) -> Iterator[FslabError]:
-    """Yield what is missing: first programs, then what the tools refuse, then room."""
+    """Yield what is missing: first places and programs, then what the tools refuse, then room."""
+    places = sorted(_room.places_of(cells, directory))
+    checks = [partial(here().check_place, each) for each in places]
+    for check_one in checks + [partial(here().check_device, each) for each in sorted(_devices(cells))]:
+        try:
+            check_one()
+        except (UsageError, UnsafeError) as error:
+            yield error
     try:
         _check_programs(cells)
     except ToolMissingError as error:

@@ -83,6 +83,14 @@ def _needs(cells: Sequence[Cell], images_directory: Path) -> dict[int, _Need]:
     return found
 
 
+def places_of(cells: Sequence[Cell], images_directory: Path) -> set[str]:
+    """Return the directories that the study names."""
+    own = {images.MEMORY, str(images_directory)}
+    existing = (cell for cell in cells if not MEDIA.get(cell.stack.medium.type).formatted)
+    named = {str(cell.stack.medium.options["path"]) for cell in existing}
+    return (set(space_of(media_of(cells, images_directory))) | named) - own
+
+
 def _ram_bytes(cells: Sequence[Cell], images_directory: Path) -> int:
     return space_of(media_of(cells, images_directory)).get(images.MEMORY, 0)
 

@@ -17,7 +17,7 @@ from fslab.cell import Frozen, MachineSpec
 from fslab.errors import FslabError, NoSpaceError
 from fslab.machine import facts
 from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY, Machine, Need
-from fslab.storage import images
+from fslab.storage import images, overwrite_check
 from fslab.system import cgroup, disk_server, distributions, memory, rights, tools, users
 from fslab.system.kernel import Kernel
 from fslab.system.tools import Tool
@@ -159,6 +159,14 @@ class Surroundings:
         """Raise NoSpaceError if ``place`` does not have this much free space."""
         images.check_room(place, size_bytes)
 
+    def check_place(self, path: str) -> None:
+        """Raise UsageError or UnsafeError unless fslab can work in this directory."""
+        images.existing_directory(path)
+
+    def check_device(self, path: str) -> None:
+        """Raise UnsafeError unless this is a block device."""
+        overwrite_check.block_device(path)
+
     def check_memory(self, size_bytes: int) -> None:
         """Raise NoSpaceError if that exceeds three quarters of the available memory."""
         images.check_memory(size_bytes)
@@ -170,7 +178,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Described(Surroundings):
-    """Another machine. Its users are not known, so that none is missing."""
+    """Another machine. Its users, directories and devices are not known, so that none is missing."""
 
     machine: MachineDescription
     described = True
@@ -239,6 +247,12 @@ class Described(Surroundings):
 
     def check_space(self, place: Path, size_bytes: int) -> None:
         self._check(size_bytes, self.machine.images_free_bytes, str(place))
+
+    def check_place(self, path: str) -> None:  # noqa: ARG002
+        return
+
+    def check_device(self, path: str) -> None:  # noqa: ARG002
+        return
 
     def check_memory(self, size_bytes: int) -> None:
         self._check(size_bytes, self.machine.memory_bytes * 3 // 4, "3/4 of its memory")

@@ -42,7 +42,7 @@ def check_unused(path: str) -> Path:
 
     In use: mounted, swap, held by LVM, md or dm, under a loop device, exported, read-only, or open for writing.
     """
-    device = _block_device(path)
+    device = block_device(path)
     block = sysfs.block_directory(device)
     numbers = device_overlap.numbers(block)
     _check_mounts(numbers, path)
@@ -66,7 +66,7 @@ def claim(path: str) -> tuple[int, ...]:
     shared. BusyError if another campaign or program has locked one of them. flock(2) also keeps udev from probing the
     device (systemd.io, "Locking Block Device Access"); udev itself can hold the lock for a moment.
     """
-    device = _block_device(path)
+    device = block_device(path)
     found: list[int] = []
     try:
         for node in _nodes(device):
@@ -116,7 +116,7 @@ def check_apart(paths: Iterable[str]) -> None:
 
     Examples: a disk and its partition, two names or two paths of one disk, a volume and a disk that it lies on.
     """
-    blocks = {path: sysfs.block_directory(_block_device(path)) for path in paths}
+    blocks = {path: sysfs.block_directory(block_device(path)) for path in paths}
     for (path, block), (other, its) in itertools.combinations(blocks.items(), 2):
         below, others = device_overlap.numbers(block), device_overlap.numbers(its)
         if device_overlap.number(block) in others or device_overlap.number(its) in below:
@@ -129,7 +129,7 @@ def check_blank(path: str, wipe: Iterable[str], tell: blank_check.Tell, node: Pa
 
     Blank: no partitions, no signature, and no data in any byte. ``tell`` gets progress messages if this takes long.
     """
-    device = node or _block_device(path)
+    device = node or block_device(path)
     if sysfs.device_number(device) in {_source_number(named) for named in wipe}:
         blank_check.forget(device)  # it may have been written since
         return
@@ -149,7 +149,8 @@ def check_blank(path: str, wipe: Iterable[str], tell: blank_check.Tell, node: Pa
         )
 
 
-def _block_device(path: str) -> Path:
+def block_device(path: str) -> Path:
+    """Return the node of a device that a study names. UnsafeError unless it is a block device. Does not open it."""
     real = Path(os.path.realpath(path))
     try:
         mode = real.stat().st_mode
