@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fslab.crash import file_operations as files
 from fslab.crash.contents import BLOCK_BYTES
-from fslab.crash.steps import Operation
+from fslab.crash.steps import LackedError, Operation
 from fslab.crash.tree import DIRECTORY_MODE, FILE_MODE, Inode, Tree, directory
 from fslab.system import page_cache as caches
 from fslab.system import syscalls
@@ -69,11 +69,18 @@ def rename(text: str, old: str, over: str, new: str) -> Operation:
 
 
 def exchange(text: str, one: str, other: str) -> Operation:
+    def run(directory: Path, *_: object) -> None:
+        try:
+            syscalls.rename(directory / one, directory / other, Rename.EXCHANGE)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            raise LackedError from error
+
     apart = not (f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/"))
     return Operation(
         name=text, needs=(one, other), kinds=(), target=one, allowed=lambda _: apart,
-        effect=lambda tree, _: tree.exchanged(one, other),
-        run=lambda place, *_: syscalls.rename(place / one, place / other, Rename.EXCHANGE),
+        effect=lambda tree, _: tree.exchanged(one, other), run=run,
     )  # fmt: skip
 
 

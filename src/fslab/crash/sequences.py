@@ -14,8 +14,8 @@ from fslab.crash.contents import ATTRIBUTE, BLOCK_BYTES, Place, attribute, part
 from fslab.crash.durable_history import History
 from fslab.crash.oracle import Seen
 from fslab.crash.sources import Mark, Progress, RunVerdict, Source, check_no_shortage, directory_of
-from fslab.crash.steps import Sequence, Step, Sync, trees
-from fslab.crash.tree import START
+from fslab.crash.steps import LackedError, Sequence, Step, Sync, trees
+from fslab.crash.tree import START, Tree
 from fslab.storage.crash_promises import Promises
 from fslab.system import mounts
 from fslab.system.files import opened
@@ -47,10 +47,10 @@ class Sequences(Source[dict[str, Seen]]):
         after = trees(steps)
         for at, step in enumerate(steps, start=1):
             mark(f"{number}:{at}:begins")
-            if step.operation is not None:
-                step.operation.run(directory, number, after[at], at + 1)
-            else:
-                synchronize(directory, step)
+            try:
+                _take(step, directory, number, after[at], at + 1)
+            except LackedError:
+                return  # judged as if power was cut during this step
             mark(f"{number}:{at}:returned")
 
     def look(self, directory: Path) -> dict[str, Seen]:
@@ -161,6 +161,13 @@ def _lay_out_one(path: Path, sequence: int, number: int) -> None:
     path.chmod(inode.mode)
     if inode.attribute is not None:
         os.setxattr(path, ATTRIBUTE, attribute(sequence, number, inode.attribute))
+
+
+def _take(step: Step, directory: Path, number: int, after: Tree, generation: int) -> None:
+    if step.operation is not None:
+        step.operation.run(directory, number, after, generation)
+    else:
+        synchronize(directory, step)
 
 
 def synchronize(directory: Path, step: Step) -> None:

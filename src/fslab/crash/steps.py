@@ -25,6 +25,10 @@ class Sync(StrEnum):
         return self in {Sync.FSYNC, Sync.FDATASYNC}
 
 
+class LackedError(Exception):
+    """The file system lacks an operation for which there is no other."""
+
+
 Effect = Callable[[Tree, int], Tree]
 Run = Callable[[Path, int, Tree, int], object]
 
