@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.read import read
 
+from fslab.crash.trial_request import IMAGES_FULL
 from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError, UnsupportedError
 from fslab.workloads import REGISTRY, ToolOutput
 
@@ -79,6 +80,10 @@ ERROR = {"kind": "no_space", "path": "/mnt/x", "message": "cannot write /mnt/x: 
           for tool in ("crash", "recovery", "io-errors")),
         ("crash", {}, {"stderr": "fslab: this is not on one virtual disk with a log of its data"},
          UnsupportedError, "log of its data"),
+        ("crash", {}, {"stderr": "fslab: /x: the memory for images of crash states is full"}, NoSpaceError,
+         "choose a smaller medium"),
+        ("crash", {}, {"stderr": f"fslab: {IMAGES_FULL}: No space left on device (os error 28)"}, NoSpaceError,
+         "choose a smaller medium"),
         ("recovery", {}, {"stderr": "fslab: /x: this is not on one virtual disk"}, UnsupportedError,
          "whose power can be cut"),
         ("io-errors", {}, {"stderr": "fslab: /x: the virtual disk keeps no log"}, UnsupportedError,

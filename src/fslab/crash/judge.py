@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from fslab.crash.examine import Examined, Examiner, Subject
 from fslab.crash.recording import FLUSHED, Recording, recovery_of
 from fslab.crash.sources import Finding, Kind, Progress, Source
-from fslab.crash.states import AGAIN, LESS, REPAIR, Builder, State
+from fslab.crash.states import AGAIN, REPAIR, Builder, State
+from fslab.crash.trial_request import IMAGES_FULL, LESS
 from fslab.errors import NoSpaceError, ToolOutputError
 from fslab.storage.images import tell_when_full
 from fslab.system import disk_server
@@ -206,11 +207,7 @@ class Judge:
 
     def _check_left(self) -> None:
         if not os.statvfs(self.images).f_bavail:
-            raise NoSpaceError(
-                "the memory for images of crash states is full",
-                where=str(self.images),
-                hint=LESS,
-            )
+            raise NoSpaceError(IMAGES_FULL, where=str(self.images), hint=LESS)
 
     def _repeated(
         self,

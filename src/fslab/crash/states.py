@@ -13,6 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from fslab import untrusted_text
+from fslab.crash.trial_request import IMAGES_FULL, LESS
 from fslab.errors import NoSpaceError, ToolFailedError, UsageError
 from fslab.system import disk_server, proc
 from fslab.system.signals import Teardown, shielded
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 ANSWER_BYTES = 1 << 22
 AGAIN = "+"  # between the names of two states; the second is of the recovery from the first
-LESS = "choose a smaller medium, or a workload that writes less"
 REPAIR = "+repair+"  # the same; the second is of the repair of the first
 _N = r"\d{1,18}"
 _ID = re.compile(
@@ -120,7 +120,7 @@ class Builder:
         line, _, self._rest = self._rest.partition(b"\n")
         answer: dict[str, Any] = untrusted_text.json_of(line)
         if not answer["ok"] and reports_full_disk(str(answer["error"])):
-            raise NoSpaceError(f"cannot create the crash state: {answer['error']}", hint=LESS)
+            raise NoSpaceError(f"{IMAGES_FULL}: {answer['error']}", hint=LESS)
         if not answer["ok"]:
             raise ToolFailedError(
                 f"cannot create the crash state: {answer['error']}", where=disk_server.TOOL.program

@@ -19,6 +19,8 @@ from fslab.system import disk_server
 from fslab.units import SomeSize, parse_size
 
 _SEQUENCES, _RUNS = 100, 3
+IMAGES_FULL = "the memory for images of crash states is full"
+LESS = "choose a smaller medium, or a workload that writes less"
 
 
 class Cuts(StrEnum):

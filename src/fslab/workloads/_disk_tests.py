@@ -4,7 +4,8 @@ from typing import Any, ClassVar
 
 from fslab import untrusted_text
 from fslab.cell import EntryOptions
-from fslab.errors import UnsupportedError
+from fslab.crash.trial_request import IMAGES_FULL, LESS
+from fslab.errors import NoSpaceError, UnsupportedError
 from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tools import Tool
 from fslab.workloads import Commands, Job, P, ToolOutput, Workload
@@ -40,12 +41,15 @@ class OneDiskTest(Workload[P]):
         )
 
     def document(self, output: ToolOutput) -> dict[str, Any]:
-        """Return the document on standard output. UnsupportedError if the medium is not such a disk."""
+        """Return the document on standard output. UnsupportedError if the medium is not such a disk; NoSpaceError if
+        the memory for images of crash states was full."""
         if any(message in output.stderr for message in _NO_SUCH_DISK):
             raise UnsupportedError(
                 f"{self.name} needs a medium that is {self.disk}",
                 where="medium",
                 hint=f"media: {{disk: {self.medium}}}, layout: single",
             )
+        if IMAGES_FULL in output.stderr:
+            raise NoSpaceError(IMAGES_FULL, hint=LESS)
         document: dict[str, Any] = untrusted_text.json_of(output.stdout)
         return document
