@@ -44,6 +44,17 @@ def test_what_all_stacks_have_alike_comes_last(monkeypatch: pytest.MonkeyPatch) 
     assert alone[0].contrast == 10.0, "of one stack, nothing is known to compare"
 
 
+@pytest.mark.parametrize("fast_ns", [1e5, 1e6, 5e6, 2e7])
+def test_a_disk_that_takes_twice_the_time_is_not_alike(fast_ns: float) -> None:
+    times = {"a": fast_ns, "b": 1.02 * fast_ns, "slow": 2 * fast_ns}
+    stacks = {
+        name: seen(cell("ext4", name=name), {"disk_service_mean": time_ns}) for name, time_ns in times.items()
+    }
+    (alike,) = explanations.ranking([stacks["a"], stacks["b"]])
+    (differ,) = explanations.ranking([stacks["a"], stacks["slow"]])
+    assert (alike.mechanism, alike.alike, differ.alike) == ("disk-time", True, False)
+
+
 def test_a_page_begins_with_what_differs_as_the_terminal_does(monkeypatch: pytest.MonkeyPatch) -> None:
     stacks = [seen(cell(name), {}) for name in ("ext4", "btrfs")]
     a, b = (each.stack for each in stacks)

@@ -1,7 +1,7 @@
 """Mechanisms of the disk and its size. Pure."""
 
 from collections.abc import Iterator
-from math import log
+from math import sqrt
 
 from fslab.cell import Geometry
 from fslab.explain.evidence import Certainty, Evidence, EvidenceFigure, Explanation
@@ -10,6 +10,9 @@ from fslab.units import format_size, format_value, listed
 
 _NOTICEABLE = 1 << 20
 _SHORTEST_NS = 10_000  # about what the way to a disk takes
+_PLAIN_NS = (
+    500_000  # between flash and seeks: both have weights below the bound, so that twice the time shows
+)
 _REQUESTS = ("read", "write", "flush")
 
 
@@ -65,7 +68,7 @@ class DiskTime(Mechanism):
             *known.values(),
             moved,
             crossed,
-            weight=log(mean.value / _SHORTEST_NS),
+            weight=sqrt(mean.value / _PLAIN_NS),
             refuted_by="equally slow on a disk that takes no time (profile: none)",
         )
 
