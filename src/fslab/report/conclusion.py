@@ -25,7 +25,7 @@ from fslab.units import Direction, first_of, format_duration, listed, ratio_text
 MOST_WARNINGS = 5
 MANY = 3
 _DECIDED = frozenset({StandingCertainty.BEST, StandingCertainty.ALIKE})
-UNTIL_THEN = "Until then, keep your distribution's default"
+UNTIL_THEN = "Until then, keep what you have"
 
 
 class ConclusionWarning(Frozen):
