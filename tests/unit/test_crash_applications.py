@@ -181,6 +181,26 @@ def test_a_recorder_s_store_from_another_machine_takes_no_time(tmp_path: Path) -
     source.lay_out(tmp_path)
     (directory_of(tmp_path, 0) / "0/999999999999").touch()
     assert source.look(directory_of(tmp_path, 0)).problem == "damaged: a segment with the number 999999999999"
+    (directory_of(tmp_path, 0) / "0/999999999999").rename(directory_of(tmp_path, 0) / "0/000000")
+    (directory_of(tmp_path, 0) / "store").write_text("1 99999999999 1 0")
+    assert source.look(directory_of(tmp_path, 0)).problem == "damaged: a segment with the number 0"
+
+
+@pytest.mark.parametrize("name", ["log-file", "maildir", "recorder"])
+def test_nothing_endless_is_read(name: str, tmp_path: Path) -> None:
+    """A recording of another machine can have a pipe, and a file that fills the memory."""
+    source, directory = runs(name), directory_of(tmp_path, 0)
+    source.lay_out(tmp_path)
+    for number, path in enumerate(path for path in [*directory.rglob("*")] if path.is_dir()):
+        os.mkfifo(path / str(number))
+        assert (
+            source.look(directory).problem
+            == f"'{path.relative_to(directory)}/{number}' is no file that was written"
+        )
+        (path / str(number)).unlink()
+    with (directory / "log").open("wb") as file:
+        file.truncate(1 << 40)
+    assert source.look(directory).problem == "'log' is no file that was written"
 
 
 @pytest.mark.parametrize("name", [name for name in DURABLE if name != "log-file"])

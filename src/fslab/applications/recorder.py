@@ -210,7 +210,7 @@ class _Store:
 
     def segments(self, stream: int) -> set[int]:
         found = {int(path.name) for path in (self.directory / str(stream)).iterdir()}
-        if found and max(found) * self.segment > _MOST_PIECES:  # of a store from another machine
+        if found and (max(found) + 1) * self.segment > _MOST_PIECES:  # of a store from another machine
             raise ValueError(f"a segment with the number {max(found)}")
         return found
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -28,6 +30,7 @@ from fslab.storage.crash_promises import Promise, Promises
 _UNREADABLE = frozenset({errno.EIO, errno.EUCLEAN, errno.EBADMSG})
 SMALLEST_BYTES, LARGEST_BYTES = 200, 12_000
 MOST = 10_000
+_LARGEST_FILE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +70,8 @@ class Runs(Source[RecoveredData]):
         """Look at what is left. That its files cannot be read is a finding; other errors, such as a full scratch
         directory, are raised."""
         try:
+            if (found := _endless(directory)) is not None:
+                return RecoveredData(problem=f"'{found.relative_to(directory)}' is no file that was written")
             return self.application.look(directory, self.contents)
         except OSError as error:
             check_no_shortage(error)
@@ -155,3 +160,19 @@ class Runs(Source[RecoveredData]):
 def _counted(missing: list[int]) -> str:
     first = f"transaction {missing[0]}"
     return first if len(missing) == 1 else f"{first} and {len(missing) - 1} more"
+
+
+def _endless(directory: Path) -> Path | None:
+    """Return what would block who reads it, or take all memory: a pipe, or a very large file, most of it a hole. A
+    recording of another machine can have them."""
+    left = [directory]
+    while left:
+        with suppress(OSError), os.scandir(left.pop()) as entries:
+            for path in map(Path, entries):
+                with suppress(OSError):
+                    about = path.lstat()
+                    if stat.S_ISDIR(about.st_mode):
+                        left.append(path)
+                    elif stat.S_ISFIFO(about.st_mode) or about.st_size > _LARGEST_FILE_BYTES:
+                        return path
+    return None
