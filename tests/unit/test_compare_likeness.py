@@ -157,7 +157,9 @@ class TestFacts:
 
         figures = {"rpm": 7200, "about": "7200 rpm"}
         disk = {"profile": "hdd-7200", "figures": figures, "statistics": {"reads": 7}}
+        disk["image"] = "/dev/shm/fslab-20261129-235413-7815-d.img"
         other = {**disk, "statistics": {"reads": 8}, "fidelity": {"round_trip_ns": 9}}
+        other["image"] = "/dev/shm/fslab-20261130-000358-9a34-d.img"  # in guests: named after its campaign
         a = on([disk, disk])
         same = on([other, disk])
         assert compared(a, same).differences == ()

@@ -14,9 +14,21 @@ from fslab.machine import tunables
 from fslab.machine.fact import Fact, FactGroup, Value, Weight, alike
 
 MEASURED_ON_DEVICES = frozenset({"statistics", "fidelity"})  # by each trial: not conditions
-# Not compared: these identify a device in one boot, or a file system on it, or are texts about a disk model.
+# Not compared: these identify a device in one boot, its image in one campaign, or a file system on it, or are texts
+# about a disk model.
 UNCOMPARED_OF_DEVICES = MEASURED_ON_DEVICES | {
-    *("device", "devices", "path", "name", "number", "diskseq", "filesystem_uuid", "about", "sources"),
+    *(
+        "device",
+        "devices",
+        "path",
+        "name",
+        "number",
+        "diskseq",
+        "image",
+        "filesystem_uuid",
+        "about",
+        "sources",
+    ),
 }
 # Words for several groups: "machine" covers everything that differs on another machine.
 ALIASES = {
