@@ -5,6 +5,7 @@ in fio and mkfs. Rates are printed in powers of 1000, as in fio's own SI figures
 functions, and imports no other module of fslab.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from enum import StrEnum
@@ -140,20 +141,20 @@ SomeSize = Annotated[str, BeforeValidator(_some_size), _SIZE_SCHEMA]  # not 0
 GuestSize = Annotated[str, BeforeValidator(guest_size), _SIZE_SCHEMA]
 
 
-def _share(value: object) -> float:
+def parse_share(value: object) -> float:
     """Return ``5%`` or 0.05 as a fraction. Raises ValueError unless it is from 0.1 % to 50 %."""
     text = str(value).strip()
     try:
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError as error:
-        raise ValueError(f"'{value}' is not a fraction: write 5% or 0.05") from error
+    except ValueError:
+        share = math.nan
     if isinstance(value, bool) or not 0.001 <= share <= 0.5:
-        raise ValueError(f"'{value}' is not between 0.1% and 50%")
+        raise ValueError(f"'{value}' is not a share from 0.1% to 50%: write 5% or 0.05")
     return share
 
 
 Share = Annotated[
-    float, BeforeValidator(_share), WithJsonSchema({"title": "share", "type": ["string", "number"]})
+    float, BeforeValidator(parse_share), WithJsonSchema({"title": "share", "type": ["string", "number"]})
 ]
 
 

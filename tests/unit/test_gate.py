@@ -19,7 +19,7 @@ from tests.unit.compared import BEGUN, CLAT, FACTS, around, cell, compared, tria
 from fslab.analysis import regression_gate
 from fslab.analysis.campaign_comparison_lines import CampaignComparison
 from fslab.analysis.regression_gate import GateAnswer, GateVerdict, failed_words, gate_words, unsure_words
-from fslab.cli.compare import compare, fraction
+from fslab.cli.compare import Gate, compare
 from fslab.cli.option_groups import described
 from fslab.errors import InconclusiveError, NotComparableError, RegressionError, StoreError, UsageError
 from fslab.store import Format
@@ -233,15 +233,15 @@ class TestGate:
         assert len(gate(back, slower=0.05).clear) == 1
 
     @pytest.mark.parametrize(
-        ("text", "value"), [("5%", 0.05), ("5", 0.05), ("0.5 %", 0.005), ("12.5%", 0.125)]
+        ("text", "value"), [("5%", 0.05), ("0.05", 0.05), ("0.5 %", 0.005), ("12.5%", 0.125)]
     )
-    def test_percentages(self, text: str, value: float) -> None:
-        assert fraction(text) == pytest.approx(value)
+    def test_shares_are_written_as_for_precision(self, text: str, value: float) -> None:
+        assert Gate(slower=text).limit() == pytest.approx(value)
 
-    @pytest.mark.parametrize("text", ["", "x", "0%", "-5%", "100%", "nan"])
-    def test_no_percentages(self, text: str) -> None:
-        with pytest.raises(UsageError, match="5%"):
-            fraction(text)
+    @pytest.mark.parametrize("text", ["", "x", "0%", "-5%", "100%", "nan", "5"])
+    def test_no_shares(self, text: str) -> None:
+        with pytest.raises(UsageError, match="write 5%"):
+            Gate(slower=text).limit()
 
 
 class TestCommand:

@@ -23,8 +23,8 @@ class Gate:
     """What fails a build.
 
     Parameters:
-        slower --fail-if-slower PERCENT: Exit with 10 if a figure of B is significantly worse, and measured to be worse
-            by PERCENT or more.
+        slower --fail-if-slower SHARE: Exit with 10 if a figure of B is significantly worse, and measured to be worse by
+            SHARE or more, such as 5%.
         different --fail-if-different: Exit with 10 if any figure differs significantly.
         unsure_ok: Exit with 0, not 11, if trials are too few or too noisy to rule out what --fail-if-slower or
             --fail-if-different tests.
@@ -36,10 +36,15 @@ class Gate:
 
     def limit(self) -> float | None:
         """Return the share of --fail-if-slower. UsageError for --unsure-ok alone."""
+        from fslab.units import parse_share
+
         if self.unsure_ok and self.slower is None and not self.different:
             hint = "add --fail-if-slower 5% or --fail-if-different"
             raise UsageError("needs --fail-if-slower or --fail-if-different", where="--unsure-ok", hint=hint)
-        return None if self.slower is None else fraction(self.slower)
+        try:
+            return None if self.slower is None else parse_share(self.slower)
+        except ValueError as error:
+            raise UsageError(str(error), where="--fail-if-slower") from error
 
 
 def compare(
@@ -128,19 +133,6 @@ def compare(
         raise RegressionError(regression_gate.failed_words(judged))
     if judged is not None and judged.answer is regression_gate.GateAnswer.UNSURE and not gate.unsure_ok:
         raise InconclusiveError(regression_gate.unsure_words(judged), hint=regression_gate.remedy(judged))
-
-
-def fraction(text: str) -> float:
-    """Return 0.05 for ``5%`` or ``5``. Raises UsageError for other text."""
-    try:
-        value = float(text.strip().removesuffix("%"))
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 100:
-        raise UsageError(
-            f"'{text}' is not a percentage above 0 and below 100", where="--fail-if-slower", hint="write 5%"
-        )
-    return value / 100
 
 
 def history(
