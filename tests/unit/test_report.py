@@ -432,6 +432,19 @@ def test_a_percentile_that_no_operation_is_above_is_not_called_unreported() -> N
     assert [note.message for note in book.notes()] == ["too few operations to know write_clat_p99_9"]
 
 
+def test_a_note_that_shows_one_of_several_evidences_says_so() -> None:
+    (cell,) = cells((EXT4,), RANDOM)
+    for messages, told in (
+        (("took 2 s", "took 9 s"), "for example, took 2 s"),
+        (("took 2 s",) * 2, "took 2 s"),
+    ):
+        book = NoteBook({cell.stack_id: "ext4"})
+        validity = [(warning(Severity.NOTE, each),) for each in messages]
+        trials = [trial(cell, number, {}, validity=each) for number, each in enumerate(validity)]
+        book.note("w", cell.stack_id, trials, "x")
+        assert told in [note.message for note in book.notes()]
+
+
 def test_each_reason_of_a_failure_has_its_note_and_equal_ones_share_one() -> None:
     first, second = cells((EXT4,), RANDOM), cells((EXT4,), SYNCED)
     errors = ("sh (17) exited 1: no table", "sh (23) exited 1: no table", "fio exited 1: got signal 11")

@@ -37,6 +37,7 @@ class NoteBook:
                 self._series.setdefault(place, []).append(each)
         # Reasons with the same key share a note, which shows the message of the first one.
         self._notes: dict[Key, Note] = {}
+        self._vary: set[Key] = set()
         self._places: dict[Key, dict[tuple[str, str], NotePlace]] = {}
 
     def note(self, workload: str, stack: str, trials: Sequence[TrialRecord], metric: str) -> tuple[int, ...]:
@@ -47,11 +48,11 @@ class NoteBook:
         counts: dict[Key, int] = {}
         for trial in [trial for trial in trials if not _is_plain(trial, metric)]:
             for key, found in dict(_reasons(trial, metric)).items():
-                self._notes.setdefault(key, found)
+                self._add(key, found)
                 counts[key] = counts.get(key, 0) + 1
         for one in self._series.get((workload, stack, metric), ()):
             key, found = _reason_of(one.warning)
-            self._notes.setdefault(key, found)
+            self._add(key, found)
             counts[key] = len(trials)
         for key, count in counts.items():
             place = NotePlace(workload=workload, stack=self._labels[stack], count=count, of=len(trials))
@@ -63,11 +64,22 @@ class NoteBook:
         """Return all notes, by number. Notes about the whole campaign have no place and come last."""
         for one in self._found:
             if one.series is None:
-                self._notes.setdefault(*_reason_of(one.warning))
+                self._add(*_reason_of(one.warning))
         return tuple(
-            found.model_copy(update={"number": number, "places": tuple(self._places.get(key, {}).values())})
+            found.model_copy(
+                update={
+                    "number": number,
+                    "places": tuple(self._places.get(key, {}).values()),
+                    "message": f"for example, {found.message}" if key in self._vary else found.message,
+                }
+            )
             for number, (key, found) in enumerate(self._notes.items(), start=1)
         )
+
+    def _add(self, key: Key, found: Note) -> None:
+        differs = self._notes.setdefault(key, found).message != found.message
+        if differs and found.severity in set(Severity):  # failures of one note differ in process ids
+            self._vary.add(key)
 
 
 def _is_plain(trial: TrialRecord, metric: str) -> bool:

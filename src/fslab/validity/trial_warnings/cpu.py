@@ -42,9 +42,8 @@ def cpu_saturated(facts: TrialFacts, busy: float) -> Issues:
     CPUs as much as on the file system. Load of other programs is ``foreign-load``.
     """
     if _busy_with_tool(facts):
-        count = f"{facts.cpus} CPUs" if facts.cpus else "CPUs"
         yield Issue(
-            f"all {count} were busy ({busy:.0f} %): CPU-bound, this compares CPU cost, not storage",
+            f"all CPUs were busy ({busy:.0f} %): CPU-bound, this compares CPU cost, not storage",
             busy_percent=busy,
             cpus=facts.cpus,
         )
