@@ -54,6 +54,26 @@ def test_fsync_without_flushes(
     assert [kind for kind, _ in verdict(given)] == ["sync_not_flushed"] * warned
 
 
+def test_errors_of_a_disk_that_the_study_makes_fail_are_no_fault_of_the_trial() -> None:
+    """A file system with a second copy goes on: btrfs RAID 1 over two disks, of which reads fail."""
+    own = "BTRFS error (device loop67): bdev /dev/loop67 errs: wr 0, rd 1, flush 0, corrupt 0, gen 0"
+    other = "I/O error, dev sda, sector 632912 op 0x0:(READ) flags 0x8800"
+
+    def given(*lines: str, faults: bool) -> TrialFacts:
+        return facts(texts={"kernel_log": lines}, devices=("loop66", "loop67"), disk_faults=faults)
+
+    assert verdict(given(own, faults=False)) == [("kernel_error", INVALID)]
+    assert verdict(given(own, faults=True)) == []
+    assert only("kernel_error", given(own, other, faults=True)).data["lines"] == [other]
+
+
+def test_a_disk_without_a_model_is_not_late() -> None:
+    late = {
+        service: figures(disk_late_mean=2_000, disk_service_mean=service) for service in (0, 50_000, 80_000)
+    }
+    assert [bool(verdict(facts(figures=each))) for each in late.values()] == [False, True, False]
+
+
 def test_unknown_facts_give_no_warning() -> None:
     assert trial_warnings(facts()) == ()
     assert trial_warnings(facts(cold=False)) == ()

@@ -171,6 +171,7 @@ class RunningTrial:
             machine=machine.get("machine", "host"),
             accelerator=machine.get("accelerator"),
             disk_speed=stack.medium.speed(stack.medium_options),
+            disk_faults=bool(self.cell.stack.medium.options.get("faults")),
             disk_fidelities=disks.fidelities(self.device),
             syncs=reading.counts.get("fsync", traits.syncs),
             threads=reading.threads or traits.parallel or 1,

@@ -101,9 +101,9 @@ class TrialFacts:
     (``with nodatasum``). ``volume_bytes``: size of the file system. ``fair_volume_bytes``: smallest size at which
     comparing this file system is fair. ``machine``: type of the machine that ran the trial. ``accelerator``: how a
     guest's processor is provided; None if this does not apply. ``disk_speed``: how many times faster than its model a
-    virtual disk ran. ``disk_fidelities``: for each virtual disk, the measured time to reach it. ``syncs``: calls of
-    fsync and fdatasync by the tool, whose ``threads`` worked at once; None: unknown. ``caches_writes``: the kernel
-    flushes the disk's cache.
+    virtual disk ran. ``disk_faults``: the study makes the disk fail. ``disk_fidelities``: for each virtual disk, the
+    measured time to reach it. ``syncs``: calls of fsync and fdatasync by the tool, whose ``threads`` worked at once;
+    None: unknown. ``caches_writes``: the kernel flushes the disk's cache.
     """
 
     work: WorkFacts
@@ -126,6 +126,7 @@ class TrialFacts:
     machine: str = "host"
     accelerator: str | None = None
     disk_speed: float = 1.0
+    disk_faults: bool = False
     disk_fidelities: tuple[Mapping[str, Any], ...] = ()
     syncs: float | None = None
     threads: int = 1

@@ -10,7 +10,8 @@ SHARE = 0.03
 
 @rule(
     "the virtual disk answered later than its model says",
-    when=f"a virtual disk answered late by more than {SHARE:.0%} of its model's mean service time, on average",
+    when=f"a virtual disk answered late by more than {SHARE:.0%} of its model's mean service time, on average, "
+    "if that is not 0",
     of_host=True,
     hint="measure when the machine is idle, or use a slower profile",
     needs=("disk_late_mean", "disk_service_mean"),
@@ -18,9 +19,9 @@ SHARE = 0.03
 def disk_late(_: TrialFacts, late: float, service: float) -> Issues:
     """The server thread needs a CPU at the right moment to answer at the time that the model gives.
 
-    Use the mean, because rates depend on it.
+    Use the mean, because rates depend on it. Without a model, a disk that has faults takes no time of its own: 0.
     """
-    if late > SHARE * service:
+    if late > SHARE * service > 0:
         yield Issue(
             f"the virtual disk's answers were {format_value(late, Unit.NANOSECONDS)} late on average; its model's "
             f"mean service time is {format_value(service, Unit.NANOSECONDS)}",

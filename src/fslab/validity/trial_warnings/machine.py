@@ -83,20 +83,21 @@ _LINES_SHOWN = 20
     "the kernel logged errors",
     Severity.INVALID,
     when="the kernel log reports an error of the file system or of the device, an oops, a hung task, or a process "
-    "killed for lack of memory; a warning if it only warns. Messages about other devices do not count",
+    "killed for lack of memory; a warning if it only warns. Messages about other devices do not count, nor those about "
+    "a disk with `faults`",
     hint="read the kernel log (dmesg) before you rely on this device or file system",
 )
 def kernel_error(facts: TrialFacts) -> Issues:
     """An error makes the trial invalid; a warning of the kernel does not. Only lines about its devices are facts.
 
-    If the tool mounts other damaged file systems, only lines about the devices under test count. If it makes the disk
-    under test fail, lines about this disk do not count. Give one warning for all errors, and one for all other
-    suspicious lines.
+    If the tool mounts other damaged file systems, only lines about the devices under test count. If it, or the study,
+    makes the disk under test fail, lines about this disk do not count. Give one warning for all errors, and one for all
+    other suspicious lines.
     """
     lines = facts.texts.get("kernel_log", ())
     if facts.work.mounts_damaged:
         lines = tuple(line for line in lines if _names(line, facts.devices))
-    if facts.work.disk_fails:
+    if facts.work.disk_fails or facts.disk_faults:
         lines = tuple(line for line in lines if not _names(line, facts.devices))
     errors = [
         line
