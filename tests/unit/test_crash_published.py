@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from tests.unit.test_crash import promises
 
-from fslab.crash import bounded_sequences, contents, oracle
+from fslab.crash import bounded_sequences, contents, operations, oracle
 from fslab.crash.contents import Place
 from fslab.crash.durable_history import History
 from fslab.crash.oracle import Seen
 from fslab.crash.published_bugs import SCENARIOS, Scenario
 from fslab.crash.sources import Kind
-from fslab.crash.steps import Sequence
+from fslab.crash.steps import Sequence, trees
 from fslab.crash.tree import START, Inode, Tree
+from fslab.system import page_cache
 
 REACHED = [each for each in SCENARIOS if each.sequences]
 # What must not happen, by test, as a change of what the sequence leaves: "gone NAME", "back NAME OTHER" (NAME still is
@@ -28,7 +31,7 @@ FAULTS = {
     "341": "gone g", "342": "gone r", "343": "gone d/m", "348": "gone s", "376": "gone r", "479": "mount",
     "480": "mount", "481": "write", "489": "old a", "498": "gone x", "502": "gone r", "509": "mount",
     "510": "back e e", "512": "gone n", "520": "gone d/l", "526": "gone q", "527": "gone r", "534": "gone r",
-    "535": "old a", "552": "gone r", "557": "back d/n d/f", "640": "gone e/f", "690": "gone d/t", "695": "old a",
+    "535": "old a", "552": "gone r", "557": "back n b", "640": "gone e/f", "690": "gone d/t", "695": "old a",
     "764": "back a a", "779": "gone t", "788": "old a", "ext4 fast_commit": "gone n",
 }  # fmt: skip
 # Nothing is judged here: a mount, or a program that writes, finds these faults.
@@ -95,3 +98,31 @@ def test_the_fault_of_a_published_bug_is_found(scenario: Scenario, filesystem: s
 def test_each_scenario_is_reached_or_says_what_is_missing() -> None:
     assert all(bool(each.lacks) != bool(each.sequences) for each in SCENARIOS)
     assert FAULTS.keys() == {each.test for each in REACHED}
+
+
+def test_each_operation_of_a_scenario_changes_something() -> None:
+    """A hole that is punched into a hole, for example, repeats no test. Only generic/177 punches the same twice."""
+    unchanged = {operations.EVICT, *operations.SYNCS}
+    for scenario in (each for each in REACHED if each.test != "177"):
+        for steps in (bounded_sequences.parse(text.split("; ")) for text in scenario.sequences):
+            for step, (before, after) in zip(steps, pairwise(trees(steps)), strict=True):
+                same = step.operation is None or step.operation.name in unchanged
+                assert (before == after) is same, f"{scenario.test}: {step}"
+
+
+def test_the_directory_of_a_sequence_is_in_use_while_inodes_are_evicted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in generic/552 and 557: btrfs commits all when it has to read the directory again."""
+    held: list[bool] = []
+
+    def evict() -> None:
+        held.append(
+            any(each.exists() and each.samefile(tmp_path) for each in Path("/proc/self/fd").iterdir())
+        )
+
+    monkeypatch.setattr(page_cache, "drop_inodes", evict)
+    (step,) = bounded_sequences.parse([operations.EVICT])
+    assert step.operation is not None
+    step.operation.run(tmp_path, 0, START, 2)
+    assert held == [True]

@@ -53,7 +53,7 @@ _BUGS = """
 107: a link that was removed from another directory is there again
     link a d/l; link a d/k; sync; unlink d/k; fsync a
 177: holes that overlap are not there after fsync
-    append a; fsync a; punch a hole into the last block of a; punch a hole into a; fsync a
+    append a; fsync a; punch a hole into the last block of a; punch a hole into the last block of a; fsync a
 321: a synced directory, or a rename into it, is lost
     mkdir m; fsync m
     create n; mkdir m; fsync n; rename n m/n; fsync m; fsync m/n
@@ -65,6 +65,7 @@ _BUGS = """
     store to a with mmap and msync
 335: a file that moved to another directory is lost after fsync of the old one
     mkdir d/m; create d/m/x; sync; rename d/m/x e/x; create d/n; fsync d; fsync e/x
+    mkdir d/m; create d/m/x; sync; rename d/m/x e/x; create d/n; fsync d
 336: a moved file is lost after fsync of another one
     link a d/l; sync; unlink d/l; rename d/f e/f; fsync a
 341: a renamed directory is lost after fsync of a new one under its old name
@@ -122,7 +123,7 @@ _BUGS = """
 552: data is lost after the inode left memory and the file was renamed
     create n; overwrite b with O_DIRECT; evict inodes; fsync n; rename b r; fsync r
 557: a removed file is there again after its inode left memory
-    create d/n; fsync d/n; evict inodes; unlink d/n; fsync d
+    create n; fsync n; evict inodes; unlink n; fsync-directory
 588: shared blocks are lost
     lacks: files that share blocks (reflink)
 640: a moved file is lost after the inode of its old directory left memory
@@ -132,7 +133,8 @@ _BUGS = """
 690: a renamed symbolic link is empty after fsync of its directory
     create d/n; fsync d; symlink a d/s; rename d/s d/t; fsync d
 695: a hole beside a hole is not there after fsync
-    truncate a to 5 blocks; sync; punch a hole into the last block of a; punch a hole into a; fsync a
+    punch a hole into a; sync; punch a hole into the last block of a; fsync a
+    truncate a to 1 block; truncate a to 5 blocks; sync; punch a hole into a; fsync a
 703: direct writes with O_DSYNC by io_uring are lost
     lacks: io_uring
 764: a removed file is there again although it was synced after its removal
