@@ -108,12 +108,21 @@ def test_data_that_a_program_refuses_is_damaged_only_if_it_takes_intact_data(
     monkeypatch.setattr(type(application), "look", lambda *_: intact)
     source = Runs(application=application, settings=parse_settings(application, ""), runs=1, transactions=1)
     judged = replace(judge(tmp_path, ExaminerOfRuns(), Builder()), source=source)
-    if able:
-        assert [finding.kind for finding in judged.after(STATE).findings] == [Kind.DAMAGED]
-    else:
-        with pytest.raises(ToolFailedError, match="maildir also fails on data that lost no power"):
-            judged.after(STATE)
-    assert not list(tmp_path.iterdir())
+    made: list[Path] = []
+    real = type(application).lay_out
+
+    def lay_out(application: Any, directory: Path, settings: Any) -> None:
+        made.append(directory)
+        real(application, directory, settings)
+
+    monkeypatch.setattr(type(application), "lay_out", lay_out)
+    for _ in range(2):
+        if able:
+            assert [finding.kind for finding in judged.after(STATE).findings] == [Kind.DAMAGED]
+        else:
+            with pytest.raises(ToolFailedError, match="maildir also fails on data that lost no power"):
+                judged.after(STATE)
+    assert made == [tmp_path / "intact"], "looked at each time, and made once"
 
 
 @pytest.mark.parametrize(

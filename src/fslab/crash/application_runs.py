@@ -83,7 +83,8 @@ class Runs(Source[RecoveredData]):
 
     def check_able(self, directory: Path) -> None:
         """Look at intact data: without memory, say, a server refuses any."""
-        self.application.lay_out(directory, self.settings)
+        if not any(directory.iterdir()):
+            self.application.lay_out(directory, self.settings)
         if (problem := self.look(directory).problem) is not None:
             raise ToolFailedError(
                 f"{self.application.name} also fails on data that lost no power, so no state can be judged: {problem}",

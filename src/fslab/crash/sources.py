@@ -122,8 +122,8 @@ class Source(ABC, Generic[S]):
         """Read the remains of a run in a mounted state that is discarded later. Read errors are part of the result."""
 
     def check_able(self, directory: Path) -> None:
-        """Raise ToolFailedError if what reads the remains does not work here, whatever they are. ``directory``: a new
-        one, in which intact data can be made."""
+        """Raise ToolFailedError if what reads the remains does not work here, whatever they are. ``directory``: an
+        empty one, in which intact data can be made, or the same again."""
 
     usable = False
 
