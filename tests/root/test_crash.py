@@ -24,10 +24,11 @@ from tests.root.conftest import FSLAB
 from fslab.api.crash import run_request
 from fslab.campaign import undo_journal
 from fslab.campaign.cleanup import clean_all
+from fslab.cli import crash as crash_cli
 from fslab.crash import bounded_sequences, examine
 from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Kind
-from fslab.errors import InterruptedBySignal
+from fslab.errors import InterruptedBySignal, MountError
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.system import disk_server, files, loop_devices, mountinfo, mounts, proc
 
@@ -351,6 +352,36 @@ def test_after_a_signal_the_file_system_under_test_is_mounted_again(
         patch.setattr(proc, "run", interrupted)
         run_request(tmp_path / "request")
     assert unmounted == [True]
+    assert mounts.at(directory.parent) is not None
+
+
+def test_what_was_judged_is_told_if_the_file_system_cannot_be_mounted_again(
+    virtual: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    directory = virtual("ext4", "--log", str(tmp_path / "fslab-disk.log"), "--log-data")
+    asked = {
+        "directory": str(directory),
+        "sequence": ["create n; fsync n"],
+        "states": 2,
+        "scratch": str(tmp_path),
+    }
+    (tmp_path / "request").write_text(json.dumps({"do": "test", **asked, "recoveries": 0, "repairs": 0}))
+
+    def refuse(*_: object, **__: object) -> float:
+        raise MountError("Structure needs cleaning")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(examine.Subject, "mount", refuse)
+        found = run_request(tmp_path / "request")
+    with pytest.raises(MountError, match="after the test: Structure needs cleaning"):
+        crash_cli._show(found)
+    assert json.loads(capsys.readouterr().out)["states"] == 2
+    _, failures = clean_all()
+    assert failures == []
     assert mounts.at(directory.parent) is not None
 
 

@@ -20,7 +20,7 @@ from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Finding, Source
 from fslab.crash.steps import Sequence, Sync
 from fslab.crash.trial_request import REQUESTS, Alphabet, CrashRequest, Cuts, FaultRequest, RecoveryRequest
-from fslab.errors import StoreError, UsageError
+from fslab.errors import MountError, StoreError, UsageError
 from fslab.faults import REGISTRY as FAULTS
 from fslab.faults import struck_files
 from fslab.faults import trial as fault_trial
@@ -32,13 +32,15 @@ from fslab.system.signals import Teardown
 from fslab.system.temporary import TemporaryDirectory
 
 _REQUEST_LIMIT_BYTES = 1 << 20
+NOT_MOUNTED = "not_mounted"
 
 
 def crash_test(request: CrashRequest) -> dict[str, Any]:
     """Test crash states and return the document of the trial (``fslab.crash.trial``).
 
     If a promise is broken, the recording is kept below ``recordings``, by default where :func:`crash_state` looks for
-    it. The file system is unmounted while states of it are mounted. Raises UnsupportedError if the directory is not on
+    it. The file system is unmounted while states of it are mounted; ``NOT_MOUNTED``: why it could not be mounted again
+    then, or None. Raises UnsupportedError if the directory is not on
     one virtual disk with a log of its data, or its file system also on other devices.
     """
     if request.scratch is not None and not request.scratch.is_dir():
@@ -51,14 +53,20 @@ def crash_test(request: CrashRequest) -> dict[str, Any]:
     tested = _tested(directory, mount)
     with TemporaryDirectory("crash", request.scratch) as made:
         recorded = recording.record(directory, source, made.path, request.threads)
-        keep = request.recordings or paths.recordings()
-        with _journaled(mount), Teardown() as undo:
-            recording.put_away(mount, tested, undo)
-            images = examine.private(made.path, trial.IMAGES, undo, uses=keep)
-            tally = trial.tally_of(recorded, tested, source, request, images)
+        keep, tally, refused = request.recordings or paths.recordings(), None, None
+        try:
+            with _journaled(mount), Teardown() as undo:
+                recording.put_away(mount, tested, undo)
+                images = examine.private(made.path, trial.IMAGES, undo, uses=keep)
+                tally = trial.tally_of(recorded, tested, source, request, images)
+        except MountError as error:
+            if tally is None:
+                raise
+            refused = str(error)
         broken = any(finding.broken for finding in tally.findings.values())
         identity = kept_recordings.keep(recorded, tested, source, keep) if broken else None
-    return trial.document(tally, source, kept=identity, filesystem=tested.driver.name)
+    document = trial.document(tally, source, kept=identity, filesystem=tested.driver.name)
+    return {**document, NOT_MOUNTED: refused}
 
 
 def crash_recovery(request: RecoveryRequest) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from fslab.api import crash
 from fslab.cli.common import JsonOption, print_json, say
 from fslab.cli.option_groups import App
 from fslab.crash.trial_request import CrashRequest, FaultRequest, RecoveryRequest
-from fslab.errors import NeedsRootError
+from fslab.errors import MountError, NeedsRootError
 
 app = App(rich_markup_mode=None, add_completion=False)
 
@@ -25,7 +25,7 @@ def test(request: CrashRequest) -> None:
     fslab crash replay. Needs root.
     """
     _check_root()
-    print_json(crash.crash_test(request))
+    _show(crash.crash_test(request))
 
 
 @app.command("recover", short_help="Time the recovery after a power cut of a virtual disk.")
@@ -59,7 +59,7 @@ def run(file: Path) -> None:
         file: Its arguments and options as JSON, as a trial hands them over.
     """
     _check_root()
-    print_json(crash.run_request(file))
+    _show(crash.run_request(file))
 
 
 @app.command("replay", short_help="Make the image of a crash state again.")
@@ -90,6 +90,13 @@ def listing() -> None:
         known = each["filesystem"] is not None
         text = f"{each['filesystem']}  runs: {each['runs']}, the first: {'; '.join(each['first'] or ())}"
         say(f"{each['id']}  {text if known else 'damaged'}")
+
+
+def _show(document: dict[str, Any]) -> None:
+    """Print a document. MountError afterwards if the file system is not mounted any more: the states were judged."""
+    print_json(document)
+    if (refused := document.get(crash.NOT_MOUNTED)) is not None:
+        raise MountError(f"the file system cannot be mounted again after the test: {refused}")
 
 
 def _paragraph(finding: dict[str, Any]) -> str:
