@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.limits import ran
+from tests.made import cell
 
+from fslab.feasibility._campaign import refused_by_tools
 from fslab.units import parse_size
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
 from fslab.workloads.filebench import COUNTED, PERSONALITIES
@@ -46,6 +49,21 @@ def test_the_engine_has_the_personalities_that_a_study_may_name() -> None:
             assert (files, size) == (int(variables["nfiles"]), files * parse_size(variables["meanfilesize"]))
         counted = COUNTED.get(entry["name"], {})
         assert {name: int(variables[name]) for name in counted} == counted
+
+
+def test_what_the_engine_refuses_is_known_before_anything_is_made() -> None:
+    typo = "define process name=p { thread name=t { flowop raed name=r } }\nrun 1\n"
+    refused: dict[str, dict[str, Any]] = {
+        "no variable \\$nthreads": {"personality": "oltp", "nthreads": 4},
+        "workload.f:1.*unknown flowop 'raed'": {"file": "x.f", "file_text": typo},
+        "unknown flowop 'raed'": {"script": typo},
+    }
+    accepted = [cell("ext4", "filebench", {"personality": name}) for name in PERSONALITIES]
+    wrong = [cell("ext4", "filebench", raw) for raw in refused.values()]
+    found = [error.what for error in refused_by_tools([*accepted, *wrong])]
+    assert len(found) == len(refused)
+    for what, told in zip(found, refused, strict=True):
+        assert re.search(f"^fslab-engine refuses it: .*{told}", what)
 
 
 @pytest.mark.parametrize("personality", ["varmail", "fileserver", "webserver", "copyfiles"])

@@ -18,6 +18,7 @@ from fslab.trial_record import WHOLE, Metric
 from fslab.units import Direction, Size, SomeTime, Unit, parse_duration, parse_size
 from fslab.workloads import (
     MOST_AT_ONCE,
+    Check,
     Commands,
     Job,
     Parameters,
@@ -239,6 +240,13 @@ class Filebench(Workload[FilebenchParameters]):
         argv = (*_workload(parameters, job), "--dir", str(job.directory), *settings, *long_options(options))
         inputs = {FILE: parameters.file_text} if parameters.file_text is not None else {}
         return Commands(prepare=((*argv, "--create-only"),), run=(*argv, "--reuse"), inputs=inputs)
+
+    def checks(self, parameters: FilebenchParameters, job: Job) -> tuple[Check, ...]:
+        settings = (f"--set={setting}" for setting in parameters.settings)
+        options = long_options({"digest": parameters.digest, "check": True})
+        file = None if parameters.file_text is None else FILE
+        argv = (*_workload(parameters, job), *settings, *options)
+        return (Check(argv=argv, file=file, text=parameters.file_text or ""),)
 
     def read(self, parameters: FilebenchParameters, output: ToolOutput) -> Reading:
         document = documents.document_of(output)
