@@ -497,7 +497,12 @@ def test_what_does_not_go_together_is_said_before_anything_is_recorded(
 def test_each_field_of_a_request_is_an_option(own: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[CrashRequest] = []
     monkeypatch.setattr("fslab.cli.crash._check_root", lambda: None)
-    monkeypatch.setattr("fslab.api.crash.crash_test", asked.append)
+
+    def crash_test(request: CrashRequest) -> dict[str, Any]:
+        asked.append(request)
+        return {}
+
+    monkeypatch.setattr("fslab.api.crash.crash_test", crash_test)
     wish = CrashRequest(
         directory=Path("/d"), sequences=7, threads=2, states=9, cuts=Cuts.ENDS, recoveries=0, repairs=0, sector="512",
         seed=4, scratch=Path("/s"), recordings=Path("/r"), **own,
