@@ -90,7 +90,8 @@ def latex(report: Report) -> str:
     for number, (grid, rows, columns) in enumerate(pages, start=1):
         part = f" ({number} of {len(pages)})" if len(pages) > 1 else ""
         made += _tex_table(report, grid, rows, columns, part=part)
-    return "\n".join([f"% {_origin(report)}", *made, *_tex_notes(report)]) + "\n"
+    needs = r"% needs \usepackage{booktabs}"
+    return "\n".join([f"% {_origin(report)}", needs, *made, *_tex_notes(report)]) + "\n"
 
 
 def _grids(report: Report, rows: Sequence[Row], planned: Sequence[int]) -> Iterator[_Grid]:
