@@ -114,6 +114,13 @@ def test_a_tool_with_several_versions_is_shown_with_all_of_them() -> None:
     assert told == {"fio": "3.33, 3.39", "mkfs": "unknown"}
 
 
+def test_a_guest_whose_memory_varies_from_boot_to_boot_is_one() -> None:
+    stack = EXT4.model_copy(update={"machine": MachineSpec(type="uml")})
+    facts = [{"kernel": "6.1", "cpus": 1, "memory_bytes": size} for size in (1034731520, 1028308992, 2 << 30)]
+    found = [each for own in facts for each in trials(stack, 1.0, provenance=Provenance(machine=own))]
+    assert [guest.memory_bytes for guest in built(found).guests] == [1034731520, 2 << 30]
+
+
 def test_stacks_on_another_machine_are_listed_in_the_order_of_the_plan() -> None:
     guests = [
         StackSpec(name=f"g{number}", medium=campaigns.MEDIUM, filesystem="ext4", mount_options=f"commit={number}",

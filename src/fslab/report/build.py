@@ -29,6 +29,8 @@ from fslab.analysis.workload_groups import (
 from fslab.answers.ratio import COVERAGE
 from fslab.cell import Cell
 from fslab.errors import UsageError
+from fslab.machine.fact import alike
+from fslab.machine.facts import CATALOGUE
 from fslab.report.model import Counts, GuestSummary, Report, Row, StackColumn, Summary
 from fslab.report.notes import NoteBook
 from fslab.report.row_words import row_words
@@ -249,8 +251,9 @@ def _memory_bytes(campaign: Campaign) -> int | None:
 
 
 def _guests(trials: Sequence[TrialRecord]) -> tuple[GuestSummary, ...]:
-    """Return the guests in which trials ran, each kind once, in the order of their first trial."""
-    found = {}
+    """Return the guests in which trials ran, each kind once, in the order of their first trial. The memory of one kind
+    varies a little from boot to boot."""
+    found: list[GuestSummary] = []
     for trial in trials:
         facts, machine = trial.provenance.machine, trial.cell.stack.machine.type
         if machine != "host" and facts:
@@ -260,5 +263,12 @@ def _guests(trials: Sequence[TrialRecord]) -> tuple[GuestSummary, ...]:
                 cpus=facts.get("cpus"),
                 memory_bytes=facts.get("memory_bytes"),
             )
-            found[guest.model_dump_json()] = guest
-    return tuple(found.values())
+            if not any(_is_same_guest(guest, other) for other in found):
+                found.append(guest)
+    return tuple(found)
+
+
+def _is_same_guest(one: GuestSummary, two: GuestSummary) -> bool:
+    memory = (one.memory_bytes, two.memory_bytes)
+    same = one == two.model_copy(update={"memory_bytes": one.memory_bytes})
+    return same and alike(CATALOGUE["memory_bytes"], memory)
