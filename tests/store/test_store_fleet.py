@@ -114,8 +114,11 @@ def test_a_row_that_fslab_did_not_write_hides_no_other(
     """A machine can write rows about machines, and how assignments are."""
     fleet.announce(machine())
     fleet.announce(machine("lab2", "two"))
+    fleet.announce(machine("lab3", "three"))
     fleet.assign([assignment("a"), assignment("b")])
     _execute(fleet.store, "UPDATE fleet_machines SET name = E'\\x1b[2J' WHERE name = 'lab2'")
+    # Else what is told of versions would contain a line that looks as if it were fslab's.
+    _execute(fleet.store, "UPDATE fleet_machines SET version = E'1\\n  → x' WHERE name = 'lab3'")
     _execute(fleet.store, "UPDATE fleet_assignments SET status = 'lost' WHERE id = 'b'")
     assert [each.name for each in fleet.machines()] == ["lab1"]
     assert [each.campaign for each in fleet.summaries(1)] == ["a"]

@@ -110,7 +110,7 @@ class MemberMachine(Frozen):
     id: str
     labels: dict[str, str] = {}
     facts: dict[str, str | int | FiniteFloat | bool | None] = {}
-    version: Shown
+    version: Word
     running: str | None = None
     unseen_s: float = 0.0
 
