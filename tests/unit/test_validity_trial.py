@@ -437,6 +437,11 @@ def test_which_pauses_are_stalls(values: tuple[float, ...], stalled_s: float | N
     assert stalls(values) == ([] if stalled_s is None else [pytest.approx(stalled_s)])
 
 
+def test_a_directory_in_memory_is_no_storage() -> None:
+    assert verdict(facts(filesystem="tmpfs")) == [("directory_in_memory", WARNING)]
+    assert verdict(facts(filesystem="ext4")) == []
+
+
 def test_what_the_trial_says_of_itself() -> None:
     assert verdict(facts(remade=True)) == [("filesystem_remade", NOTE)]
     assert verdict(facts(caches_dropped=False)) == [("cache_not_dropped", WARNING)]

@@ -43,6 +43,19 @@ def options_not_in_effect(facts: TrialFacts) -> Issues:
         yield Issue(f"options: {listed(words)}", options=dict(changed))
 
 
+_IN_MEMORY = frozenset({"tmpfs", "ramfs"})
+
+
+@rule(
+    "the directory is in memory: not a storage result",
+    when="a directory on tmpfs or ramfs, as `/tmp` is on many systems: no disk is used",
+    hint="name a directory on a disk",
+)
+def directory_in_memory(facts: TrialFacts) -> Issues:
+    if facts.filesystem in _IN_MEMORY:
+        yield Issue(f"the directory is on {facts.filesystem}: nothing reaches a disk, and fsync does nothing")
+
+
 _LEAST_SYNCS, _SYNCS_PER_FLUSH = 20, 20
 
 
