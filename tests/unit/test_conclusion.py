@@ -406,6 +406,18 @@ def test_differences_that_autocorrelation_could_make_are_counted() -> None:
     assert not any("independent" in each.what for each in conclude(three()).warnings)
 
 
+def test_both_counts_are_of_all_differences() -> None:
+    """``1 of 2 differences is not significant; the only difference holds only if …`` contradicts itself."""
+    near = stacks_of({"ext4": 0.97, "xfs": 1.0, "btrfs": 0.5}, noise=0.008)
+    (row,) = near.rows
+    fragile, other = sorted((each for each in row.answers if each.differs), key=lambda each: not each.fragile)
+    unsure = other.model_copy(update={"holds": False})
+    told = near.model_copy(update={"rows": (row.model_copy(update={"answers": (fragile, unsure)}),)})
+    said = [each.what for each in conclude(told).warnings]
+    assert "1 of 2 differences is not significant after Holm correction" in said
+    assert "1 of 2 differences holds only if trials are independent" in said
+
+
 def test_differences_that_fail_the_correction_are_counted() -> None:
     noisy = stacks_of({"ext4": 0.95, "xfs": 1.0, "btrfs": 0.9}, noise=0.06)
     said = [each.what for each in conclude(noisy).warnings]

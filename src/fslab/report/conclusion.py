@@ -270,9 +270,9 @@ def _unsafe(report: Report) -> Iterator[ConclusionWarning]:
 
 
 def _independence(report: Report) -> Iterator[ConclusionWarning]:
-    sure = [item for row in report.rows for item in row.answers if item.holds]
-    if fragile := sum(item.fragile for item in sure):
-        what = f"{of_differences(fragile, len(sure), 'holds', 'hold')} only if trials are independent"
+    differing = [item for row in report.rows for item in row.answers if item.differs]
+    if fragile := sum(item.holds and item.fragile for item in differing):
+        what = f"{of_differences(fragile, len(differing), 'holds', 'hold')} only if trials are independent"
         run = "a new campaign with" if report.counts.as_needed else f"fslab run --resume {report.in_commands}"
         hint = f"run {INDEPENDENCE_LEAST} blocks to check: {run} --trials {INDEPENDENCE_LEAST}"
         yield ConclusionWarning(what=what, hint=hint)
