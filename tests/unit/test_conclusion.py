@@ -386,6 +386,11 @@ def test_it_fits_the_width_and_at_80_columns_one_screen(make: object, width: int
         assert len(lines) <= SCREEN
 
 
+def test_on_a_narrow_terminal_the_first_warning_is_whole() -> None:
+    found = sparse(works=4)
+    assert conclude(found).warnings[0].what in " ".join(told(found, 40).split())
+
+
 def test_nothing_measured_is_reported() -> None:
     planned = cells((EXT4,), RANDOM)
     assert conclude(report(planned, [])).sentence == "No trial is stored yet."

@@ -271,7 +271,7 @@ def _unsafe(report: Report) -> Iterator[ConclusionWarning]:
 
 def _independence(report: Report) -> Iterator[ConclusionWarning]:
     differing = [item for row in report.rows for item in row.answers if item.differs]
-    if fragile := sum(item.holds and item.fragile for item in differing):
+    if fragile := sum(1 for item in differing if item.holds and item.fragile):
         what = f"{of_differences(fragile, len(differing), 'holds', 'hold')} only if trials are independent"
         run = "a new campaign with" if report.counts.as_needed else f"fslab run --resume {report.in_commands}"
         hint = f"run {INDEPENDENCE_LEAST} blocks to check: {run} --trials {INDEPENDENCE_LEAST}"

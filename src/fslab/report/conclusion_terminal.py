@@ -80,7 +80,9 @@ def parts(report: Report, conclusion: Conclusion, console: Console) -> Iterator[
     yield head
     yield from shown
     yield from legend
-    yield from _trust(conclusion.warnings, width, max(1, min(room, TRUST_LINES)))
+    # A narrower terminal has to be scrolled anyway.
+    most = max(1, min(room, TRUST_LINES)) if width >= TABLE_FROM else TRUST_LINES * TABLE_FROM // width
+    yield from _trust(conclusion.warnings, width, most)
     yield from verdict
 
 
