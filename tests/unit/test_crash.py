@@ -20,7 +20,7 @@ from fslab.crash.contents import BLOCK_BYTES, PARTS, Place
 from fslab.crash.durable_history import History
 from fslab.crash.judge import Positions
 from fslab.crash.oracle import Seen
-from fslab.crash.sources import Kind
+from fslab.crash.sources import Kind, Progress
 from fslab.crash.states import State, at_ends, chosen
 from fslab.crash.steps import Sequence
 from fslab.crash.tree import START
@@ -139,7 +139,7 @@ def check_model(steps: Sequence, tmp_path: Path) -> None:
     assert oracle.lost_operations(past, found) == set()
 
 
-def test_directories_of_any_depth_are_read_and_removed(tmp_path: Path) -> None:
+def test_directories_of_any_depth_are_read_judged_and_removed(tmp_path: Path) -> None:
     """A recording of another machine can have them."""
     inner = "/".join("d" * 1200)
     for length in range(0, len(inner) + 2, 2):
@@ -147,7 +147,10 @@ def test_directories_of_any_depth_are_read_and_removed(tmp_path: Path) -> None:
     (tmp_path / "s/d/b").touch()
     found = sequences.contents(tmp_path / "s")
     assert ([*found][:2], [*found][-2:]) == (["d", "d/b"], [inner.removesuffix("/d"), inner])
-    sequences.Sequences(chosen=()).use(tmp_path / "s")
+    source = sequences.Sequences(chosen=(ONE[0],))
+    verdict = source.judge(Progress(number=0, done=0, begun=0), found, promises())
+    assert inner in {finding.name for finding in verdict.findings}
+    source.use(tmp_path / "s")
     assert not (tmp_path / "s").exists()
 
 

@@ -135,16 +135,17 @@ class History:
     def allowed(self, name: str) -> tuple[set[int | None], int]:
         """Return the inodes to which a path may lead, None for none, and the last step that made one of its last
         entries durable. Assumes no order between entries."""
-        parent, _, last = name.rpartition("/")
-        directories = self.allowed(parent)[0] if parent else {TOP}
-        found, floors = set[int | None](), {SETUP}
-        for directory in directories:
-            floor = self.names.get((directory or TOP, last), SETUP)
-            if directory is None:
-                found.add(None)
-                continue
-            found |= {entries.get((directory, last)) for entries in self.entries[floor : self.begun + 1]}
-            floors.add(floor)
+        found: set[int | None] = {TOP}
+        floors = {SETUP}
+        for each in name.split("/"):
+            directories, found, floors = found, set[int | None](), {SETUP}
+            for directory in directories:
+                floor = self.names.get((directory or TOP, each), SETUP)
+                if directory is None:
+                    found.add(None)
+                    continue
+                found |= {entries.get((directory, each)) for entries in self.entries[floor : self.begun + 1]}
+                floors.add(floor)
         return found, max(floors)
 
     def durable(self) -> dict[int, int]:
