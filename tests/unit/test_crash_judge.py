@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,7 @@ from fslab.crash.sources import Finding, Kind
 from fslab.crash.states import State
 from fslab.crash.trial import Tally
 from fslab.errors import NoSpaceError, ToolFailedError
+from fslab.faults import trial as fault_trial
 from fslab.storage.filesystems import REGISTRY
 from fslab.system.kernel_log import KernelMessages
 
@@ -177,3 +180,21 @@ def test_a_state_after_two_cuts_is_named_by_both(tmp_path: Path) -> None:
     judged = judge(tmp_path, Examiner([Kind.DAMAGED], [Kind.DAMAGED]), Builder())
     (finding,) = judged.after_both(State(cut=9, fate="lost"), STATE, judged.builder).findings
     assert finding.state == "9-lost+1-kept"
+
+
+@pytest.mark.parametrize(("number", "lost"), [(errno.EIO, True), (errno.EMFILE, False)])
+def test_a_file_that_cannot_be_opened_for_lack_of_descriptors_is_not_lost(
+    number: int, lost: bool, tmp_path: Path
+) -> None:
+    """After a fault of the disk, as after a power cut."""
+    ground: Any = SimpleNamespace(directory=tmp_path)
+
+    def has(*_: object) -> bool:
+        raise OSError(number, os.strerror(number))
+
+    ground.has = has
+    if lost:
+        assert not fault_trial._has(ground, "a", 1)
+    else:
+        with pytest.raises(ToolFailedError, match="Too many open files"):
+            fault_trial._has(ground, "a", 1)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from fslab.crash.sources import check_no_shortage
 from fslab.errors import MountError
 from fslab.faults import FILES, Attempt, Fault
 from fslab.faults.struck_files import LIMIT_S, Ground, error_of
@@ -111,7 +112,8 @@ def _judge(ground: Ground, attempts: Sequence[Attempt], result: Result) -> None:
 def _has(ground: Ground, path: str, generation: int) -> bool:
     try:
         return ground.has(ground.directory / path, generation)
-    except OSError:
+    except OSError as error:
+        check_no_shortage(error)
         return False
 
 
