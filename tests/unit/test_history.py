@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from fslab.analysis.history import History, history
 from fslab.answers.verdict_words import change_words
 from fslab.api import comparisons
-from fslab.cell import Cell, WorkloadSpec
+from fslab.cell import Cell, MachineSpec, WorkloadSpec
 from fslab.cli import app
 from fslab.cli.compare import history as verb
 from fslab.errors import StoreError, UsageError
@@ -153,6 +153,34 @@ def test_other_machines_and_other_contents_are_left_out() -> None:
     patient = CELL.model_copy(update={"time_limit_s": 1200.0})
     found = told([night(0, 1, cells=[patient]), night(1, 2)])
     assert [point.median for point in found.series[0].points] == [1, 2]
+
+
+def on_kernel(*files: str | None) -> list[Cell]:
+    """Return the cell in guests with these kernels."""
+    machines = [MachineSpec(type="uml", kernel=file) for file in files]
+    return [
+        CELL.model_copy(
+            update={
+                "stack": CELL.stack.model_copy(update={"machine": machine, "name": machine.kernel or "s"})
+            }
+        )
+        for machine in machines
+    ]
+
+
+def test_a_series_goes_on_with_another_file_of_a_guest_s_kernel() -> None:
+    past = [
+        night(0, 1, cells=on_kernel(None)),
+        night(1, 2, cells=on_kernel("/b/1")),
+        night(2, 3, cells=on_kernel("/b/2")),
+    ]
+    found = told(past)
+    assert [point.median for point in found.series[0].points] == [1, 2, 3]
+    assert found.former == 0
+    # Kernels that one campaign compares are different stacks.
+    found = told([*past, night(3, 4, cells=on_kernel("/b/2", "/b/3"))])
+    assert [[point.median for point in each.points] for each in found.series] == [[3, 4]]
+    assert found.former == 2
 
 
 def test_campaigns_without_trials_are_no_points() -> None:

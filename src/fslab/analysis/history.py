@@ -123,16 +123,19 @@ def history(
     steps = _steps([campaign for campaign, _ in measured], {each.id: trials for each, trials in measured})
     figures = figures_by_workload(trial for _, trials in measured for trial in trials)
     past = [_PastCampaign.of(campaign, trials) for campaign, trials in measured]
+    followed = _of_one_kernel(latest.cells)
     series = [
         _series(cell, metric, own, steps)
         for cell in latest.cells
         if (not stacks or {cell.stack.name, cell.stack.filesystem} & set(stacks))
         and (not workloads or cell.workload.name in workloads)
-        for own in [[(each.campaign, each.trials_of(cell)) for each in past]]
+        for own in [[(each.campaign, each.trials_of(cell, followed)) for each in past]]
         for metric in metrics_for(cell.workload, figures.get(work_of(cell), {}), metrics, metrics_of)
     ]
     known = {cell.content_id for cell in latest.cells}
     former = {cell.content_id for campaign, _ in here for cell in campaign.cells} - known
+    for campaign, _ in here:
+        former -= {cell.content_id for key, cell in _of_one_kernel(campaign.cells).items() if key in followed}
     return History(
         study=latest.study_id,
         machine=_machine(latest),
@@ -156,22 +159,37 @@ class _PastCampaign:
 
     campaign: MeasuredCampaign
     cells: Mapping[str, Sequence[Cell]]
+    of_one_kernel: Mapping[str, Cell]
     trials: Mapping[str, Sequence[TrialRecord]]
 
     @classmethod
     def of(cls, campaign: MeasuredCampaign, trials: Sequence[TrialRecord]) -> Self:
         cells = grouped(campaign.cells, lambda cell: cell.content_id)
-        return cls(campaign=campaign, cells=cells, trials=by_cell(trials))
+        kernels = _of_one_kernel(campaign.cells)
+        return cls(campaign=campaign, cells=cells, of_one_kernel=kernels, trials=by_cell(trials))
 
-    def trials_of(self, cell: Cell) -> Sequence[TrialRecord]:
+    def trials_of(self, cell: Cell, followed: Mapping[str, Cell]) -> Sequence[TrialRecord]:
         """Return the trials of the cell that measures the same; if there are several, of the one with the same names.
 
-        Cells with different content are different series.
+        Cells with different content are different series. The file of a guest's kernel is no content where both
+        campaigns have only one (``followed``: in the last one): as on a host, the kernel is a fact that changes.
         """
-        found = self.cells.get(cell.content_id, ())
+        key = _without_kernel(cell)
+        other = self.of_one_kernel.get(key) if key in followed else None
+        found = self.cells.get(cell.content_id) or ([other] if other else [])
         named = [other for other in found if _names(other) == _names(cell)]
         same = next(iter(named or found), None)
         return () if same is None else self.trials.get(same.id, ())
+
+
+def _without_kernel(cell: Cell) -> str:
+    machine = cell.stack.machine.model_copy(update={"kernel": None, "modules": None})
+    return cell.model_copy(update={"stack": cell.stack.model_copy(update={"machine": machine})}).content_id
+
+
+def _of_one_kernel(cells: Sequence[Cell]) -> dict[str, Cell]:
+    """Return the cells that differ from each other in more than the kernel, by what they are without it."""
+    return {key: own[0] for key, own in grouped(cells, _without_kernel).items() if len(own) == 1}
 
 
 def _names(cell: Cell) -> tuple[str, str]:
