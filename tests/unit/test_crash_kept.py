@@ -196,3 +196,10 @@ def test_rows_and_marks_of_no_log(tmp_path: Path) -> None:
         Path(f"{log.log}.json").write_text(json.dumps({"phases": [], "marks": [name]}))
         with pytest.raises(ToolOutputError, match="mark"):
             Positions.of(log.table(), SEQUENCES.steps)
+
+
+@pytest.mark.parametrize("name", ["0a1b2c3d", "412-random-7"])
+def test_a_state_without_its_recording_is_told_how_it_is_written(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"'{name}' names no state") as refused:
+        crash.crash_state(name, tmp_path / "image")
+    assert "0a1b2c3d.412-random-7" in str(refused.value)

@@ -174,6 +174,9 @@ def _tested(directory: Path, mount: Mount) -> examine.Subject:
 def crash_state(name: str, image: Path) -> dict[str, Any]:
     """Create the state ``RECORDING.STATE`` as a new file ``image``, and return the findings from a copy of it."""
     identity, _, text = name.partition(".")
+    if not text:
+        hint = "write RECORDING.STATE, such as 0a1b2c3d.412-random-7; recordings: fslab crash list"
+        raise UsageError(f"'{name[:100]}' names no state of a recording", hint=hint)
     once, joint, twice = text.partition(states.REPAIR)
     if not joint:
         once, _, twice = text.partition(states.AGAIN)

@@ -112,7 +112,7 @@ def check_closed(path: Path) -> None:
         raise UnsafeError(
             f"not written: {why}, who could make SQLite delete other files",
             where=str(path),
-            hint="name a file in a directory that only you can write to (--store); others are only read (create=False)",
+            hint="name a file in a directory that only you can write to (--store)",
         )
 
 
