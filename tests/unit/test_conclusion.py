@@ -32,6 +32,7 @@ from fslab.report import conclusion_terminal, model, paper_table
 from fslab.report.conclusion import Conclusion, conclude
 from fslab.report.conclusion_terminal import show
 from fslab.report.model import GuestSummary, Report
+from fslab.report.row_words import line
 from fslab.store.campaign import CampaignStatus
 from fslab.trial_record import Metric, Provenance, Severity, Slices, Status, TrialRecord, ValidityWarning
 from fslab.units import Direction, Unit, format_duration
@@ -497,3 +498,9 @@ def test_metrics_without_a_preferred_direction_name_no_stack(monkeypatch: pytest
     planned = cells((EXT4, XFS), RANDOM)
     trials = measured(planned, {"ext4": 1.0, "xfs": 2.0}, metrics=(shares,))
     assert conclude(report(planned, trials)).sentence.startswith("No stack is better: these metrics have no")
+
+
+def test_a_line_names_few_of_many_stacks_that_may_be_the_best() -> None:
+    standing = conclude(sparse()).standings[0]
+    many = standing.model_copy(update={"labels": tuple(f"ext4 commit={number}" for number in range(40))})
+    assert "ext4 commit=3 and 36 more, " in line(many, [many])

@@ -19,7 +19,17 @@ from fslab.answers.verdict_words import (
     within_words,
 )
 from fslab.report.model import Counts, Report
-from fslab.units import Direction, Unit, counted, format_size, format_value, listed, metric_text, ratio_text
+from fslab.units import (
+    Direction,
+    Unit,
+    counted,
+    first_of,
+    format_size,
+    format_value,
+    listed,
+    metric_text,
+    ratio_text,
+)
 
 MANY = 4
 FAR = log(1.1)  # logarithm of a ratio; a larger deviation is visible when a reader divides the medians
@@ -235,7 +245,7 @@ def line(one: Standing, among: Sequence[Standing]) -> str:
     """Return ``random: xfs, 2,000 IOPS, 2.00 × ext4 (1.87–2.12)``, with the metric if the workload has several."""
     alone = sum(other.workload == one.workload for other in among) == 1
     name = one.workload if alone else f"{one.workload} ({metric_text(one.metric)})"
-    told = [", ".join(one.labels), format_value(one.value, one.unit), margin(one)]
+    told = [first_of(one.labels, MANY), format_value(one.value, one.unit), margin(one)]
     return f"{name}: {', '.join(filter(None, told))}"
 
 
