@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tests import made
 
+from fslab.campaign import disks
 from fslab.campaign.probing import Watch
 from fslab.campaign.run_samples import Ran
 from fslab.campaign.trial import run_trial
@@ -23,7 +24,7 @@ from fslab.cell import Cache, StackSpec, TrialKey
 from fslab.machine import facts
 from fslab.probes import SnapshotMoment, Work, foreign_cpu
 from fslab.storage import Workspace, stack
-from fslab.system import proc
+from fslab.system import mountinfo, proc
 from fslab.system.proc import Usage
 from fslab.trial_record import Severity, Status, TrialRecord, ValidityWarning
 from fslab.validity.facts import TrialFacts, WorkFacts
@@ -75,6 +76,16 @@ def test_a_timed_run_that_is_too_short_is_invalid(
     # On a busy machine, the longer run can be invalid for another reason. Its status is not checked.
     if severity is Severity.INVALID:
         assert record.status is Status.INVALID
+
+
+def test_what_the_image_lies_on_is_known(workspace: Workspace, small_disk: Path) -> None:
+    def found(medium: str, **options: str) -> str | None:
+        stack = made.spec(medium=medium, options={"size": "160m", **options})
+        return disks.image_filesystem(made.cell(stack), workspace)
+
+    assert found("loop", path=str(small_disk)) == "tmpfs"
+    assert found("loop") == mountinfo.containing(workspace.images).filesystem
+    assert found("ram") is None
 
 
 def test_a_program_that_uses_a_cpu_meanwhile_is_named(

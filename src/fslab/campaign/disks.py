@@ -7,10 +7,10 @@ from typing import Any
 
 from fslab.analysis import disk_request_map
 from fslab.cell import Cell
-from fslab.storage import Workspace
+from fslab.storage import Workspace, images
 from fslab.storage.media import Medium
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import disk_server
+from fslab.system import disk_server, mountinfo
 from fslab.tracing import SECTOR_BYTES, ondisk_layout
 from fslab.trial_record import Value
 
@@ -22,6 +22,14 @@ def facts(cell: Cell, workspace: Workspace) -> dict[str, Any]:
     """Return the medium's facts about each disk; empty if there are none. Raises the error that made a disk fail."""
     found = [medium.about(options, workspace, slot) for medium, options, slot in _disks(cell)]
     return {VIRTUAL: found} if any(found) else {}
+
+
+def image_filesystem(cell: Cell, workspace: Workspace) -> str | None:
+    """Return the type of the file system that the images of the disks lie on; None if there are none, or if the medium
+    is one in memory."""
+    stack = parsed_stack(cell.stack)
+    places = stack.medium.plan(stack.medium_options, workspace.images).space.keys() - {images.MEMORY}
+    return next((mountinfo.containing(Path(place)).filesystem for place in places), None)
 
 
 def statistics(device: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -156,8 +156,9 @@ class GuestRun:
             before, after = self.taken
             counted |= {**figures(before, after, after), **self.requested}
         facts = TrialFacts(
-            work=WorkFacts(), cold=False, figures=counted, disk_fidelities=disks.fidelities(device)
-        )
+            work=WorkFacts(), cold=False, figures=counted, disk_fidelities=disks.fidelities(device),
+            image_filesystem=disks.image_filesystem(self.cell, self.workspace),
+        )  # fmt: skip
         warnings = trial_warnings(facts, self.cell.known_limits, of_host=True)
         return record.model_copy(
             update={"probes": {**record.probes, **counted}, "validity": (*record.validity, *warnings)}

@@ -150,6 +150,7 @@ class RunningTrial:
         machine, stack = self.machine, parsed_stack(self.cell.stack)
         changed_options, ignored_options = self._note_options(up, findings)
         traits = parsed(self.cell.workload).traits()
+        kind = machine.get("machine", "host")
         return TrialFacts(
             work=reading,
             cold=self.cell.cache is Cache.COLD,
@@ -164,11 +165,13 @@ class RunningTrial:
             changed_options=changed_options,
             ignored_options=ignored_options,
             filesystem=up.filesystem,
+            # In a guest, the images of its disks are not seen.
+            image_filesystem=disks.image_filesystem(self.cell, self.workspace) if kind == "host" else None,
             medium_buffered=up.buffered,
             volume_bytes=up.device.size_bytes if up.device else None,
             fair_volume_bytes=up.driver.fair_size_bytes if up.driver else None,
             probe_failures=findings.failures,
-            machine=machine.get("machine", "host"),
+            machine=kind,
             accelerator=machine.get("accelerator"),
             disk_speed=stack.medium.speed(stack.medium_options),
             disk_faults=bool(self.cell.stack.medium.options.get("faults")),

@@ -95,7 +95,8 @@ class TrialFacts:
     ``figures``: stored figures of all probes, by name. ``texts``: lines read by probes, by name. ``cold``: the study
     asks for a cold cache, else for a warm one. ``caches_dropped``: whether dentries and inodes could be dropped too.
     ``devices``: the kernel's names of the devices below the file system. ``remade``: a file system that should have
-    been kept was lost. ``medium_buffered``: the medium uses a page cache although direct I/O was requested.
+    been kept was lost. ``image_filesystem``: what the images of its disks lie on, unless the medium is one in memory;
+    None: there are none. ``medium_buffered``: the medium uses a page cache although direct I/O was requested.
     ``changed_options``: mount options that are not in effect as the study asks: what the kernel lists instead, or
     None if it lists nothing, or ignores them. ``ignored_options``: names of options that it ignores, and the reason
     (``with nodatasum``). ``volume_bytes``: size of the file system. ``fair_volume_bytes``: smallest size at which
@@ -117,6 +118,7 @@ class TrialFacts:
     caches_dropped: bool = True
     remade: bool = False
     filesystem: str | None = None
+    image_filesystem: str | None = None
     medium_buffered: bool = False
     changed_options: Mapping[str, str | None] = field(default_factory=dict)
     ignored_options: Mapping[str, str] = field(default_factory=dict)

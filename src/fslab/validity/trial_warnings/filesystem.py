@@ -48,12 +48,14 @@ _IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 
 @rule(
     "the directory is in memory: not a storage result",
-    when="a directory on tmpfs or ramfs, as `/tmp` is on many systems: no disk is used",
+    when="a directory, also that of an image, on tmpfs or ramfs, as `/tmp` often is: no disk is used. Not `type: ram`",
+    of_host=True,
     hint="name a directory on a disk",
 )
 def directory_in_memory(facts: TrialFacts) -> Issues:
-    if facts.filesystem in _IN_MEMORY:
-        yield Issue(f"the directory is on {facts.filesystem}: nothing reaches a disk, and fsync does nothing")
+    for what, found in (("directory", facts.filesystem), ("image", facts.image_filesystem)):
+        if found in _IN_MEMORY:
+            yield Issue(f"the {what} is on {found}: nothing reaches a disk")
 
 
 _LEAST_SYNCS, _SYNCS_PER_FLUSH = 20, 20
