@@ -35,6 +35,13 @@ def test_settings_that_differ_are_told_with_their_values() -> None:
     }
 
 
+def test_the_number_of_disks_is_known_by_default() -> None:
+    one, mirror = (made.spec(layout=layout) for layout in ("single", "md-raid1"))
+    parity = mirror.model_copy(update={"layout": "md-raid5", "layout_options": {"disks": 4}})
+    told = settings.differing([made.cell(each) for each in (one, mirror, parity)])
+    assert told == {"layout": ("single", "md-raid1", "md-raid5"), "layout.disks": ("1", "2", "4")}
+
+
 def test_file_systems_and_their_options_have_mechanisms() -> None:
     cells = made.cell("ext4"), made.cell(made.spec("xfs", mount_options="noatime", mkfs_options="-K"))
     assert settings.in_words(cells) is None

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from fslab.analysis.matching_cells import set_beside_options, set_for_machine
-from fslab.cell import Cell, by_workload, shown
+from fslab.cell import Cell, StackSpec, by_workload, shown
+from fslab.errors import FslabError
+from fslab.storage.parsed_stack import parsed_stack
 from fslab.units import first_of
 
 _SHOWN = 3
@@ -33,4 +35,14 @@ def in_words(cells: Sequence[Cell]) -> str | None:
 
 def _settings(cell: Cell) -> dict[str, Any]:
     stack = cell.stack
-    return {**set_beside_options(stack), **set_for_machine(stack), **cell.tuning, **stack.settings}
+    return {
+        **set_beside_options(stack), **_disks(stack), **set_for_machine(stack), **cell.tuning, **stack.settings,
+    }  # fmt: skip
+
+
+def _disks(stack: StackSpec) -> dict[str, int]:
+    """Return the number of disks, which layouts have by default, too. Unknown for what this fslab does not know."""
+    try:
+        return {"layout.disks": parsed_stack(stack).layout_options.model_dump().get("disks", 1)}
+    except (FslabError, ValueError):
+        return {}
