@@ -101,15 +101,13 @@ def test_a_program_that_uses_a_cpu_meanwhile_is_named(
 
 
 def test_repeated_reads_from_memory_are_a_warning(workspace: Workspace) -> None:
-    # fio drops its files from the cache each time that it repeats a job. This job is too long to be repeated.
-    round_and_round = {**READ, "norandommap": True, "io_size": "1t"}
+    once = {name: value for name, value in READ.items() if name != "runtime"}
+    round_and_round = {**once, "norandommap": True, "io_size": "160m"}
     record = run(workspace, round_and_round, Cache.COLD)
-    read_bytes = int(record.metrics["read_bandwidth"].value or 0)
-    assert read_bytes > 64 * MIB, "several times over, or the test says nothing"
     (warning,) = of_kind(record, "fits_in_memory")
     assert warning.severity is Severity.WARNING
     assert not of_kind(run(workspace, {**round_and_round, "direct": True}, Cache.COLD), "fits_in_memory")
-    assert not of_kind(run(workspace, READ, Cache.COLD), "fits_in_memory")
+    assert not of_kind(run(workspace, once, Cache.COLD), "fits_in_memory")
 
 
 @pytest.mark.parametrize("cold", [True, False])
