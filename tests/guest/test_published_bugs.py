@@ -23,7 +23,7 @@ DISK = {"profile": "none", "size": "320m", "memory": "320m", "log": "data"}
 PUBLISHED = {
     "5e85262e542d, generic/764": ["unlink a and fsync it"],
     "953902e4fb4c, generic/779": ["symlink a s", "fsync-directory", "rename s t", "fsync-directory"],
-    "5254d4181add, generic/788": ["truncate a to 0 blocks", "fsync a", "link a l", "fsync-directory"],
+    "5254d4181add, generic/789": ["truncate a to 0 blocks", "fsync a", "link a l", "fsync-directory"],
 }
 
 

@@ -446,7 +446,7 @@ def test_a_disk_that_ignores_flushes_is_found(crash: Any) -> None:
 @pytest.mark.parametrize("filesystem", ONE_FAST)
 def test_sequences_of_published_bugs_break_no_promise(crash: Any, filesystem: str) -> None:
     limits = ("--operations", "published", "--cuts", "ends", "--recoveries", "0", "--repairs", "0")
-    found = crash(filesystem, "--states", "60", *limits, options=STOCK[filesystem])
+    found = crash(filesystem, "--states", "100", *limits, options=STOCK[filesystem])
     assert unexplained(found, filesystem) == [], json.dumps(found["findings"], indent=1)
     assert found["promises_kept"] > 80
     assert found["states"] == found["sequences"] > 50, "all end with a promise"
@@ -457,7 +457,7 @@ def test_sequences_of_published_bugs_break_no_promise(crash: Any, filesystem: st
 def test_a_disk_that_ignores_flushes_breaks_a_promise_of_each_published_sequence(crash: Any) -> None:
     """Only what needs no flush is kept: the first sequences were written back by what came later."""
     limits = ("--operations", "published", "--cuts", "ends", "--recoveries", "0", "--repairs", "0")
-    found = crash("ext4", "--states", "60", *limits, fault="ignore-flush")
+    found = crash("ext4", "--states", "100", *limits, fault="ignore-flush")
     assert found["promises_broken"] > found["promises_kept"]
 
 

@@ -16,8 +16,8 @@ from fslab.crash.durable_history import History
 from fslab.crash.oracle import Seen
 from fslab.crash.published_bugs import SCENARIOS, Scenario
 from fslab.crash.sources import Kind
-from fslab.crash.steps import Sequence, trees
-from fslab.crash.tree import START, Inode, Tree
+from fslab.crash.steps import Sequence, Sync, trees
+from fslab.crash.tree import START, TOP, Inode, Tree
 from fslab.system import page_cache
 
 REACHED = [each for each in SCENARIOS if each.sequences]
@@ -30,9 +30,9 @@ FAULTS = {
     "177": "old a", "321": "gone m", "322": "gone r", "325": "old a", "335": "gone e/x", "336": "gone e/f",
     "341": "gone g", "342": "gone r", "343": "gone d/m", "348": "gone s", "376": "gone r", "479": "mount",
     "480": "mount", "481": "write", "489": "old a", "498": "gone x", "502": "gone r", "509": "mount",
-    "510": "back e e", "512": "gone n", "520": "gone d/l", "526": "gone q", "527": "gone r", "534": "gone r",
+    "510": "back e e", "512": "gone n", "520": "gone m/l", "526": "gone q", "527": "gone r", "534": "old r",
     "535": "old a", "552": "gone r", "557": "back n b", "640": "gone e/f", "690": "gone d/t", "695": "old a",
-    "764": "back a a", "779": "gone t", "788": "old a", "ext4 fast_commit": "gone n",
+    "764": "back a a", "779": "gone t", "789": "old a", "ext4 fast_commit": "gone n",
 }  # fmt: skip
 # Nothing is judged here: a mount, or a program that writes, finds these faults.
 ELSEWHERE = {"mount": Kind.UNMOUNTABLE, "write": Kind.UNWRITABLE}
@@ -108,6 +108,30 @@ def test_each_operation_of_a_scenario_changes_something() -> None:
             for step, (before, after) in zip(steps, pairwise(trees(steps)), strict=True):
                 same = step.operation is None or step.operation.name in unchanged
                 assert (before == after) is same, f"{scenario.test}: {step}"
+
+
+def test_each_fsync_of_a_scenario_has_something_to_write() -> None:
+    """Otherwise btrfs logs nothing, and what needs the file in the log (generic/534) cannot happen. Right before a
+    sync, fsync stands for the first one of a test: after it btrfs logs less of the file."""
+    for scenario in REACHED:
+        for steps in (bounded_sequences.parse(text.split("; ")) for text in scenario.sequences):
+            changed: set[int] = set()
+            for at, (step, (before, after)) in enumerate(zip(steps, pairwise(trees(steps)), strict=True)):
+                numbers = {TOP, *after.inodes}
+                changed |= {number for number in numbers if state(before, number) != state(after, number)}
+                if step.sync is Sync.SYNC:
+                    changed.clear()
+                elif step.sync is not None:
+                    number = after.names[step.target] if step.target else TOP
+                    first = any(each.sync is Sync.SYNC for each in steps[at + 1 : at + 2])
+                    assert first or number in changed, f"{scenario.test}: {step}"
+                    changed.discard(number)
+
+
+def state(tree: Tree, number: int) -> object:
+    """Return what fsync of this file or directory may have to write: the inode, its names, and what is in it."""
+    entries = {entry: other for entry, other in tree.entries().items() if number in {entry[0], other}}
+    return tree.inodes.get(number), entries
 
 
 def test_the_directory_of_a_sequence_is_in_use_while_inodes_are_evicted(

@@ -101,25 +101,27 @@ _BUGS = """
     rename d/f e/f; rename e over d; fsync d/f
 512: data of a small file is lost after fallocate and fsync
     create n; append half a block to n; fallocate n to 1 block; fsync n
-520: a link is lost after fsync of one of its names or of its directory
-    link a d/l; fsync d
-    link a d/l; fsync d/l
-    link a d/l; fsync a
-    link d/f l; fsync-directory
-    link a d/l; sync
+520: a link in a new directory is lost after fsync of another name, or of a directory
+    mkdir m; create n; link n m/l; fsync n
+    mkdir m; create n; link n m/l; fsync m/l
+    mkdir m; create n; link n m/l; fsync m
+    mkdir m; create n; link n m/l; fsync-directory
+    mkdir m; create n; link n m/l; sync
+    mkdir m; create m/n; link m/n l; fsync l
 526: names lead to wrong files after renames, a link and a new file
     rename a r; rename b q; link r b; create a; fsync a
 527: names lead to wrong files after a rename, a removal, a link and a new file
     rename a r; unlink b; link r b; create a; fsync a
+    link a l; sync; rename b t; rename l b; rename t l; rename a r; create a; fsync a
 534: a truncated, renamed and synced file has its old size
-    fsync a; truncate a to half a block; rename a r; fsync r
+    write n; fsync n; truncate n to half a block; rename n r; fsync r
 535: permissions are lost after fsync
     chmod a; fsync a
     chmod d; sync; chmod d; fsync d
 546: data is lost on a full file system
     lacks: files that share blocks (reflink)
 547: anything is lost after random operations and fsync of each file
-    lacks: a sequence of its own for each seed
+    lacks: hundreds of random operations
 552: data is lost after the inode left memory and the file was renamed
     create n; overwrite b with O_DIRECT; evict inodes; fsync n; rename b r; fsync r
 557: a removed file is there again after its inode left memory
@@ -141,7 +143,7 @@ _BUGS = """
     unlink a and fsync it
 779: a renamed symbolic link has its old name after fsync of its directory
     symlink a s; fsync-directory; rename s t; fsync-directory
-788: a truncated file has its old size after a link and fsync of the directory
+789: a truncated file has its old size after a link and fsync of the directory
     truncate a to 0 blocks; fsync a; link a l; fsync-directory
 ext4 fast_commit: a temporary file that was linked is lost after fsync, and the file system damaged
     link a temporary file as n; fsync n
