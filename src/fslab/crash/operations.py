@@ -7,6 +7,7 @@ import errno
 import os
 import re
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
@@ -19,13 +20,18 @@ from fslab.system import syscalls
 from fslab.system.files import closed_after, opened
 from fslab.system.syscalls import Rename
 
-EVICT = "evict inodes"
+EVICT = "evict"
 _NAME = r"([a-z](?:/[a-z]){0,2})"
 
 
-def _evict(text: str) -> Operation:
-    def run(directory: Path, *_: object) -> None:
-        with opened(directory):  # its own inode stays, as in generic/552 and 557
+def _evict(text: str, which: str) -> Operation:
+    """The inode of the sequence's directory stays in memory, and those of files with cached pages (Linux 5.16)."""
+
+    def run(directory: Path, _sequence: int, after: Tree, _generation: int) -> None:
+        below = (name for name in after.names if which == "files" and after.inode(name).kind == "directory")
+        with ExitStack() as in_use:
+            for name in ("", *below):
+                in_use.enter_context(opened(directory / name))
             caches.drop_inodes()
 
     return Operation(name=text, run=run, effect=lambda tree, _: tree)
@@ -194,7 +200,7 @@ _FORMS: tuple[tuple[str, Callable[..., Operation]], ...] = (
     (f"mkdir {_NAME}", mkdir),
     (f"rmdir {_NAME}", rmdir),
     (f"mkfifo {_NAME}", mkfifo),
-    (EVICT, _evict),
+    (f"{EVICT} (inodes|files)", _evict),
 )
 
 # The forms for people: "half a block of " in "overwrite (half a block of )?NAME()" becomes "[half a block of ]".

@@ -25,9 +25,9 @@ _BUGS = """
     create d/n; fsync d; fsync d/n
 039: a directory of which a link was removed cannot be removed
     link a l; sync; unlink l; fsync a
-040: a directory of which one of very many links was removed cannot be removed
+040: wrong link count after fsync of a file that got one link more than very many
     lacks: thousands of links of one file
-041: the same, with new links under removed names
+041: the file system cannot be mounted after one of very many links was removed and made again
     lacks: thousands of links of one file
 056: synced data is lost after a link and fsync of another file
     write n; fsync n; link n l; create p; fsync p
@@ -49,7 +49,7 @@ _BUGS = """
 104: wrong link counts after fsync of one of two linked files
     link a l; link b k; fsync a
 106: a removed link is there again after its inode left memory
-    link a l; sync; unlink l; evict inodes; fsync a
+    create n; link n l; sync; unlink l; evict inodes; fsync n
 107: a link that was removed from another directory is there again
     link a d/l; link a d/k; sync; unlink d/k; fsync a
 177: holes that overlap are not there after fsync
@@ -60,9 +60,9 @@ _BUGS = """
     create n; mkdir m; fsync n; rename n m/n; fsync m; setxattr m/n; fsync m/n
 322: a renamed and synced file, or its data, is lost
     write n; fsync n; rename n r; fsync r
-    write n; fsync n; append n; rename n r; fsync r
-325: data is lost after msync
-    store to a with mmap and msync
+    write n; fsync n; truncate n to 5 blocks; append n with O_DIRECT; rename n r; fsync r
+325: data is lost after msync of another part of the file and fsync
+    append a; store to a with mmap and msync; fsync a
 335: a file that moved to another directory is lost after fsync of the old one
     mkdir d/m; create d/m/x; sync; rename d/m/x e/x; create d/n; fsync d; fsync e/x
     mkdir d/m; create d/m/x; sync; rename d/m/x e/x; create d/n; fsync d
@@ -76,6 +76,7 @@ _BUGS = """
     mkdir e/m; create e/x; sync; link d/f d/l; rename e/m d/m; rename e/x d/x; fsync d/l
 348: a symbolic link is lost, or empty, after fsync of its directory
     symlink a s; fsync-directory
+    mkdir m; symlink a m/s; fsync m
 376: a renamed file is lost after fsync, if a new one has its old name
     rename a r; create a; fsync r
 479: the file system cannot be mounted after a special file was renamed and linked
@@ -123,7 +124,7 @@ _BUGS = """
 547: anything is lost after random operations and fsync of each file
     lacks: hundreds of random operations
 552: data is lost after the inode left memory and the file was renamed
-    create n; overwrite b with O_DIRECT; evict inodes; fsync n; rename b r; fsync r
+    mkdir m; create m/n; create m/x; append m/x with O_DIRECT; evict files; fsync m/n; rename m/x m/r; fsync m/r
 557: a removed file is there again after its inode left memory
     create n; fsync n; evict inodes; unlink n; fsync-directory
 588: shared blocks are lost

@@ -90,7 +90,7 @@ class Sequences(Source[dict[str, Seen]]):
     def extent(self) -> dict[str, Any]:
         steps = (str(step) for steps in self.chosen for step in steps)
         return {
-            "cache_drops": sum(text == operations.EVICT for text in steps),
+            "cache_drops": sum(text.startswith(operations.EVICT) for text in steps),
             "lengths": [
                 {"operations": length, "tried": tried, "of": every}
                 for length, (tried, every) in self.lengths.items()
