@@ -86,6 +86,7 @@ def test_a_list_a_campaign_and_two_compared(serve: Callable[..., Server], opened
     assert page.locator("tbody tr").count() == 2
     page.get_by_role("link", name=campaigns.TITLE).first.click()
     assert page.locator("h1").inner_text() == f"{campaigns.TITLE} 1"
+    page.locator("figure.chart").first.scroll_into_view_if_needed()  # it is drawn when it is nearly in view
     page.locator("figure.chart svg").first.wait_for()
     page.get_by_role("link", name="All campaigns").click()
     for box in page.get_by_role("checkbox").all():
