@@ -32,7 +32,8 @@ FAULTS = {
     "480": "mount", "481": "write", "489": "old a", "498": "gone x", "502": "gone r", "509": "mount",
     "510": "back e e", "512": "gone n", "520": "gone m/l", "526": "gone q", "527": "gone r", "534": "old r",
     "535": "old a", "552": "old m/r", "557": "back n b", "640": "gone e/f", "690": "gone d/t", "695": "old a",
-    "764": "back a a", "779": "gone t", "789": "old a", "ext4 fast_commit": "gone n",
+    "764": "back a a", "771": "mount", "779": "gone t", "782": "gone m", "784": "mount", "785": "gone m",
+    "789": "old a", "790": "gone x", "ext4 fast_commit": "gone n",
 }  # fmt: skip
 # Nothing is judged here: a mount, or a program that writes, finds these faults.
 ELSEWHERE = {"mount": Kind.UNMOUNTABLE, "write": Kind.UNWRITABLE}

@@ -142,10 +142,20 @@ _BUGS = """
     lacks: io_uring
 764: a removed file is there again although it was synced after its removal
     unlink a and fsync it
+771: the file system cannot be mounted after fsync of a removed file and of a new one
+    write n; unlink n and fsync it; create k; fsync k
 779: a renamed symbolic link has its old name after fsync of its directory
     symlink a s; fsync-directory; rename s t; fsync-directory
+782: a new directory is lost that has a link of a synced file
+    mkdir m; overwrite a; fsync a; link a m/l; fsync-directory
+784: the file system cannot be mounted after fsync of a new file under the name of a moved directory
+    mkdir m; sync; rename m e/m; create m; fsync m; rename m e/n; fsync e/n
+785: a new directory is lost after a rename of a synced file and fsync of its directory
+    overwrite a; fsync a; mkdir m; create m/n; rename a r; fsync-directory
 789: a truncated file has its old size after a link and fsync of the directory
     truncate a to 0 blocks; fsync a; link a l; fsync-directory
+790: a new directory is lost after fsync of another one
+    mkdir n; sync; rmdir n; mkdir x; mkdir y; create n; link n y/l; fsync y; fsync-directory
 ext4 fast_commit: a temporary file that was linked is lost after fsync, and the file system damaged
     link a temporary file as n; fsync n
 """
