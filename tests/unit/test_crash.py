@@ -617,7 +617,8 @@ def test_a_sample_has_sequences_of_all_lengths_those_near_known_bugs_first(lengt
     assert sample.lengths[1][1] == len(ONE)
     assert max(told.values()) - min(told.values()) <= length
     known = {tuple(map(str, steps)) for steps in bounded_sequences.published()}
-    assert sum(text in known for text in texts) >= min(count // 10, 10)
+    # Of one operation, all sequences are tried, whichever are known.
+    assert length == 1 or sum(text in known for text in texts) >= min(count // 10, 10)
     near = [text for text in texts if {step for step in text if step in operations.ALL} <= operations.NEAR]
     assert len(near) > count // 4 or length == 1
 
