@@ -92,9 +92,8 @@ class NeedsRootError(FslabError, exit_code=4):
 
 # Errors of system calls on a full disk, or by a user whose share of it is full.
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
-SHORTAGE = frozenset(
-    {errno.ENOMEM, errno.EMFILE, errno.ENFILE}
-)  # of memory or descriptors, whatever the file
+# Errors for lack of memory or descriptors, whatever the file.
+SHORTAGE = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 SIZES_HINT = "give the medium a larger size or the workload a smaller one"
 
 

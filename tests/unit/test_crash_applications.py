@@ -195,12 +195,12 @@ def test_nothing_endless_is_read(name: str, tmp_path: Path) -> None:
         os.mkfifo(path / str(number))
         assert (
             source.look(directory).problem
-            == f"'{path.relative_to(directory)}/{number}' is no file that was written"
+            == f"'{path.relative_to(directory)}/{number}' is a pipe or too large to read"
         )
         (path / str(number)).unlink()
     with (directory / "log").open("wb") as file:
         file.truncate(1 << 40)
-    assert source.look(directory).problem == "'log' is no file that was written"
+    assert source.look(directory).problem == "'log' is a pipe or too large to read"
 
 
 @pytest.mark.parametrize("name", [name for name in DURABLE if name != "log-file"])

@@ -40,8 +40,8 @@ def crash_test(request: CrashRequest) -> dict[str, Any]:
 
     If a promise is broken, the recording is kept below ``recordings``, by default where :func:`crash_state` looks for
     it. The file system is unmounted while states of it are mounted; ``NOT_MOUNTED``: why it could not be mounted again
-    then, or None. Raises UnsupportedError if the directory is not on
-    one virtual disk with a log of its data, or its file system also on other devices.
+    then, or None. Raises UnsupportedError if the directory is not on one virtual disk with a log of its data, or its
+    file system also on other devices.
     """
     if request.scratch is not None and not request.scratch.is_dir():
         raise UsageError("is not a directory", where="--scratch", hint="name one that exists, or omit it")

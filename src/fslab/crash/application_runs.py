@@ -71,7 +71,9 @@ class Runs(Source[RecoveredData]):
         directory, are raised."""
         try:
             if (found := _endless(directory)) is not None:
-                return RecoveredData(problem=f"'{found.relative_to(directory)}' is no file that was written")
+                return RecoveredData(
+                    problem=f"'{found.relative_to(directory)}' is a pipe or too large to read"
+                )
             return self.application.look(directory, self.contents)
         except OSError as error:
             check_no_shortage(error)

@@ -234,9 +234,8 @@ class Judge:
 
     def _check_able(self) -> None:
         directory = self.images / "intact"
-        directory.mkdir(
-            exist_ok=True
-        )  # it stays: PostgreSQL needs ten times as long to make a cluster as to start
+        # It stays: PostgreSQL needs ten times as long to make a cluster as to start.
+        directory.mkdir(exist_ok=True)
         self.source.check_able(directory)
 
     def _once(

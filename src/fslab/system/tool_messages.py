@@ -19,13 +19,8 @@ _ERROR = re.compile(
 )
 # Programs run in the C locale. Those written in Go have messages of their own, in lower case.
 _FULL_DISK = re.compile("|".join(map(os.strerror, FULL_DISK)), re.IGNORECASE)
-_OF_SHORTAGE = (
-    *map(os.strerror, SHORTAGE),
-    "can't allocate memory",
-    "memory allocation failed",
-    "out of memory",
-)
-_SHORTAGE = re.compile("|".join((*_OF_SHORTAGE, "malloc failed")), re.IGNORECASE)
+_OF_SHORTAGE = ("can't allocate memory", "memory allocation failed", "out of memory", "malloc failed")
+_SHORTAGE = re.compile("|".join((*map(os.strerror, SHORTAGE), *_OF_SHORTAGE)), re.IGNORECASE)
 _USAGE = re.compile(r"\s*usage:", re.IGNORECASE)
 
 

@@ -10,9 +10,8 @@ from fslab.units import format_size, format_value, listed
 
 _NOTICEABLE = 1 << 20
 _SHORTEST_NS = 10_000  # about what the way to a disk takes
-_PLAIN_NS = (
-    500_000  # between flash and seeks: both have weights below the bound, so that twice the time shows
-)
+# Between flash and seeks: both have weights below the bound, so that twice the time shows.
+_PLAIN_NS = 500_000
 _REQUESTS = ("read", "write", "flush")
 
 
@@ -56,14 +55,14 @@ class DiskTime(Mechanism):
         answered = [f"{name} after {_shown(found)}" for name, found in (known or {"requests": mean}).items()]
         moved = evidence.figure("disk_movements", "movements of the heads")
         crossed = evidence.figure("disk_seek_cylinders", "cylinders that a movement crossed")
-        heads = (
-            moved
-            and crossed
-            and (f" Its heads moved {moved.value:.0f} times, over {crossed.value:.0f} cylinders on average.")
-        )
+        heads = ""
+        if moved and crossed:
+            heads = (
+                f" Its heads moved {moved.value:.0f} times, over {crossed.value:.0f} cylinders on average."
+            )
         yield self.explanation(
             evidence,
-            f"The disk answered {listed(answered)} on average.{heads or ''}",
+            f"The disk answered {listed(answered)} on average.{heads}",
             mean,
             *known.values(),
             moved,
