@@ -69,11 +69,14 @@ class StackCheck:
 
     def _references(self, key: str, names: Sequence[str], kind: str) -> None:
         # The name of an entry that could not be read is known too: the mistake in that entry is already noted.
-        known = {*self.root.at((kind,)).fields, *(self.draft.medium_nodes if kind == "media" else ())}
+        known = {*self.root.entries(kind), *(self.draft.medium_nodes if kind == "media" else ())}
         for number, name in enumerate(names):
             if name not in known:
                 what = {"media": "medium", "workloads": "workload"}[kind]
-                self._add(key, f"no {what} '{name}'{suggestion(name, known)}", number)
+                remedy = suggestion(name, known)
+                if kind == "media" and name in MEDIA.names():
+                    remedy = f": write {{type: {name}}}, or a name under 'media'"
+                self._add(key, f"no {what} '{name}'{remedy}", number)
 
     def _medium(self, name: str) -> list[str]:
         """Return the name of a medium, or the combinations of one that is written in the stack: its name has a dot."""

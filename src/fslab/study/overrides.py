@@ -56,8 +56,9 @@ def apply(root: Node, overrides: Sequence[str], mistakes: Mistakes) -> None:
 def _put_on(directory: Node, root: Node, mistakes: Mistakes) -> None:
     """Make media images in the directory, of the same size. What a virtual disk may hold in memory is the room for it,
     and what mkfs may write of zeros, which take room of an image. Existing directories and devices stay."""
-    written = [stack.fields["medium"] for stack in _entries(root, "stacks") if "medium" in stack.fields]
-    media = [*_entries(root, "media"), *(medium for node in written for medium in node.items)]
+    stacks = root.entries("stacks").values()
+    written = [stack.fields["medium"] for stack in stacks if "medium" in stack.fields]
+    media = [*root.entries("media").values(), *(medium for node in written for medium in node.items)]
     made = [each.fields for each in media if "type" in each.fields and each.fields["type"].content in MADE]
     if not made:
         mistakes.add(directory.place, (), f"the study has no medium that it would replace: {', '.join(MADE)}")
@@ -69,10 +70,6 @@ def _put_on(directory: Node, root: Node, mistakes: Mistakes) -> None:
         kept |= {"type": replace(medium["type"], content="loop"), "path": directory}
         medium.clear()
         medium.update(kept)
-
-
-def _entries(root: Node, key: str) -> list[Node]:
-    return list(root.fields[key].fields.values()) if key in root.fields else []
 
 
 def _defaults(kind: Node) -> dict[str, Node]:
@@ -95,7 +92,7 @@ def _room(memory: Node, size: Node) -> Node:
 
 def _leave_out(directory: Node, root: Node, mistakes: Mistakes) -> None:
     """Remove the workloads that cut the power of a virtual disk or make it fail, and say so in the description."""
-    workloads = root.at(("workloads",)).fields
+    workloads = root.entries("workloads")
     out = [name for name, node in workloads.items() if _drives_disk(node, workloads)]
     if workloads and len(out) == len(workloads):
         mistakes.add(directory.place, (), "every workload of the study needs a virtual disk")
@@ -105,7 +102,7 @@ def _leave_out(directory: Node, root: Node, mistakes: Mistakes) -> None:
         root.fields["description"] = replace(description, content=told.strip())
         for name in out:
             del workloads[name]
-        for stack in root.at(("stacks",)).fields.values():
+        for stack in root.entries("stacks").values():
             named = stack.fields.get("workloads")
             if named is not None:
                 kept = [item for item in named.items if item.content not in out]
@@ -131,7 +128,7 @@ def _forget(keys: Sequence[str], root: Node) -> None:
 
 def _everywhere(key: str, root: Node) -> None:
     """Remove the key from all stacks, so that the override at the top level applies to each of them."""
-    for stack in root.at(("stacks",)).fields.values():
+    for stack in root.entries("stacks").values():
         stack.fields.pop(key, None)
 
 

@@ -51,6 +51,10 @@ class Node:
         """The entries of a mapping; empty for anything else."""
         return self.content if isinstance(self.content, dict) else {}
 
+    def entries(self, key: str) -> dict[str, Node]:
+        """Return the entries of the mapping under ``key``; none if there is no such mapping."""
+        return self.fields[key].fields if key in self.fields else {}
+
     @property
     def items(self) -> list[Node]:
         """The items of a list; for any other value, a list that contains this node."""
