@@ -81,6 +81,15 @@ def test_only_recordings_go(keep: Callable[[int], str], home: Path, tmp_path: Pa
     assert (home / "feedbeef").exists()
 
 
+def test_a_recording_stays_beside_others_of_a_later_time(keep: Callable[[int], str], home: Path) -> None:
+    """They were kept while the clock was ahead."""
+    others = [keep(number) for number in range(1, kept_recordings.MOST + 1)]
+    for later, each in enumerate(others):
+        os.utime(home / each / kept_recordings.ABOUT, (4_000_000_000 + later,) * 2)
+    new = keep(99)
+    assert set(kept_recordings.identities(home)) == {new, *others[1:]}
+
+
 def test_half_a_recording_is_made_again(keep: Callable[[int], str], home: Path) -> None:
     identity = keep(1)
     (home / identity / kept_recordings.ABOUT).unlink()
