@@ -25,10 +25,10 @@ from fslab.api.crash import run_request
 from fslab.campaign import undo_journal
 from fslab.campaign.cleanup import clean_all
 from fslab.cli import crash as crash_cli
-from fslab.crash import bounded_sequences, examine
+from fslab.crash import bounded_sequences, examine, recording
 from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Kind
-from fslab.errors import InterruptedBySignal, MountError
+from fslab.errors import InterruptedBySignal, MountError, UnsafeError
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.system import disk_server, files, loop_devices, mountinfo, mounts, proc
 
@@ -210,6 +210,42 @@ def test_what_others_have_mounted_is_not_kept_mounted(loop: Callable[[], Path], 
             mounts.unmount(target, devices=None)
     assert f" {used} " in shown
     assert f" {others} " not in shown
+
+
+def test_an_examination_can_open_no_disk_by_its_name(tmp_path: Path) -> None:
+    """The kernel opens a device that it has seen with the UUID of a btrfs, also to write to it."""
+    script = (
+        "import os, sys; from pathlib import Path; from fslab.crash.examine import private\n"
+        "from fslab.system.signals import Teardown\n"
+        "def disks(): return [each.name for each in Path('/dev').iterdir()\n"
+        "                     if each.is_block_device() and not each.name.startswith('loop')]\n"
+        "before = disks()\n"
+        "with Teardown() as undo:\n"
+        "    private(Path(sys.argv[1]), '1m', undo, uses=Path(sys.argv[1]))\n"
+        "    print(disks())\n"
+        "print(disks() == before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["[]", "True"]
+
+
+def test_no_state_is_mounted_that_says_that_it_is_also_on_other_devices(tmp_path: Path) -> None:
+    """A recording from elsewhere can write that into its file system after it has begun."""
+    image, target = tmp_path / "image", tmp_path / "target"
+    proc.run(["truncate", "--size=8M", str(image)])
+    proc.run(["mkfs.ext4", "-q", str(image)])
+    target.mkdir()
+    tested = examine.subject(FILESYSTEMS.get("ext4"), "rw", ".", image)
+    with image.open("r+b") as file:
+        file.seek(1024 + 0xE0)  # s_journal_inum: the journal is another device
+        file.write(bytes(4))
+    source = Sequences(chosen=(bounded_sequences.parse(["write n", "fsync n"]),))
+    with pytest.raises(UnsafeError, match="also on other devices"):
+        examine.Examiner(tested, source, target).examine(image, [0])
+    with pytest.raises(UnsafeError), recording.recovery_of(image, tested, target, volatile=True):
+        pass
 
 
 def test_a_killed_examination_leaves_no_loop_device_whoever_removes_its_directory(

@@ -8,6 +8,7 @@ device then keeps the lower mount, which keeps the upper one, which keeps the lo
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -19,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from fslab.crash.sources import Finding, Kind, Source, check_no_shortage, directory_of
-from fslab.errors import MountError, UnsupportedError
+from fslab.errors import MountError, UnsafeError, UnsupportedError
 from fslab.filesystem_abilities import Ability, Needs
 from fslab.storage.crash_promises import Promises
 from fslab.storage.filesystems import FileSystem, others_in_log
-from fslab.system import files, kernel_log, mountinfo, mounts, page_cache, proc, syscalls
+from fslab.system import files, kernel_log, mountinfo, mounts, page_cache, proc, syscalls, sysfs
 from fslab.system.kernel_log import WARNING, KernelMessages, belongs
 from fslab.system.signals import Teardown
 from fslab.system.syscalls import CLONE_NEWNS
@@ -70,6 +71,17 @@ class Subject:
         page_cache.drop_buffers(Path(device))
         argv = self.driver.mount_argv(self.options, device, str(target))
         return kernel_log.run(argv, failure=MountError, timeout_s=limit_s).duration_s
+
+    def check_whole(self, image: Path) -> None:
+        """Raise UnsafeError if an image that is about to be mounted says that its file system is also on other devices:
+        they would be this machine's. A recording from elsewhere can write that, or its log when it is replayed."""
+        if self.driver.has_other_devices(self.options.split(","), _superblock(image)):
+            raise UnsafeError(
+                "not mounted: the recording writes that this file system is also on other devices, and the mount would "
+                "change those of this machine",
+                where=self.driver.name,
+                hint="fslab makes no such recording: remove it, and do not trust it",
+            )
 
     def mount_copy(self, image: Path, target: Path) -> proc.Completed:
         """Mount an image that is a copy of it. The caller unmounts ``target``, however this ends."""
@@ -128,8 +140,7 @@ def subject(driver: FileSystem, options: str, root: str, image: Path) -> Subject
     """Return the file system under test. UnsupportedError as for :func:`check_known`, or if ``image``, its device or a
     copy of it, is a part of it only: states would mix with what the other devices hold now."""
     check_known(driver)
-    with image.open("rb") as file:
-        superblock, shown = file.read(128 << 10), options.split(",")
+    superblock, shown = _superblock(image), options.split(",")
     if driver.has_other_devices(shown, superblock):
         raise UnsupportedError(
             "it is also on other devices, and the test cuts the power of one disk only",
@@ -142,12 +153,18 @@ def subject(driver: FileSystem, options: str, root: str, image: Path) -> Subject
     return Subject(driver=driver, options=options, promises=promises, root=root)
 
 
+def _superblock(image: Path) -> bytes:
+    with image.open("rb") as file:
+        return file.read(128 << 10)
+
+
 def private(directory: Path, size: str, undo: ExitStack, *, uses: Path) -> Path:
     """Enter a mount namespace of this process. Return a new directory in ``directory`` for images, a tmpfs.
 
     ``undo`` unmounts it and leaves the namespace. When the process ends, everything still mounted disappears. Mounts of
     loop devices are removed from the namespace, unless the program, ``directory`` or ``uses`` lies on them: such a copy
-    of a mount would keep a device in use after others have unmounted it.
+    of a mount would keep a device in use after others have unmounted it. No disk but loop devices can be opened by its
+    name: a recording from elsewhere can name this machine's.
     """
     images = directory / "images"
     images.mkdir()
@@ -156,6 +173,7 @@ def private(directory: Path, size: str, undo: ExitStack, *, uses: Path) -> Path:
     _call(syscalls.unshare, CLONE_NEWNS)
     proc.run(["mount", "--make-rprivate", "/"])
     _keep_only(needed=[directory, uses, Path.cwd(), Path(sys.prefix), Path(__file__)])
+    _hide_disks()
     undo.callback(mounts.unmount, images)
     proc.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "fslab-crash", str(images)])
     return images
@@ -179,6 +197,17 @@ def _keep_only(needed: list[Path]) -> None:
         on_it = any(place.is_relative_to(mount.target) for place in needed)
         if mount.source.startswith("/dev/loop") and not on_it:
             proc.run(["umount", "--lazy", str(mount.target)], check=False)
+
+
+def _hide_disks() -> None:
+    """Show /dev/null in the place of the node of each disk that is no loop device. By its name the kernel opens a
+    device that it has seen with the UUID of a btrfs, and e2fsck one with the UUID of a journal."""
+    names = (name for name in sysfs.names(f"{sysfs.SYS}/class/block") if not name.startswith("loop"))
+    nodes = [Path("/dev", name.replace("!", "/")) for name in names]  # sysfs writes a slash as !
+    for node in (*nodes, *Path("/dev/mapper").glob("*")):
+        if node.is_block_device() and not node.is_symlink():
+            with contextlib.suppress(FileNotFoundError):  # the device was just removed
+                syscalls.bind(Path(os.devnull), node)
 
 
 class Examiner:
@@ -237,6 +266,7 @@ class Examiner:
         """Mount the image, do ``work`` and unmount it. Note what the kernel logged meanwhile. Return the seconds of the
         mount; None if it failed."""
         self._kernel.reasons()
+        self._subject.check_whole(image)
         with Teardown() as undo:
             # Before: mount(8) can be ended when it has mounted.
             undo.callback(mounts.unmount, self.target, devices=None)

@@ -48,6 +48,7 @@ _PR_SET_PDEATHSIG = 1
 PROC_SUPER_MAGIC, FUSE_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC = 0x9FA0, 0x65735546, 0x794C7630  # statfs(2)
 _STATFS_BYTES = 256
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x20000, 0x10000000, 0x40000000
+_MS_BIND = 0x1000
 _FSOPEN, _FSCONFIG, _FSMOUNT, _FS_CLOEXEC = 430, 431, 432, 1
 _SET_FLAG, _SET_STRING, _CREATE = 0, 1, 6
 _MESSAGE_BYTES, _MESSAGES = 1024, 8
@@ -297,6 +298,13 @@ def unshare(flags: int) -> None:
 def setns(descriptor: int, kind: int) -> None:
     """Call setns(2): move this thread to the namespace of a descriptor."""
     checked(_libc.setns(descriptor, kind), "setns")
+
+
+def bind(source: Path, target: Path) -> None:
+    """Call mount(2): show ``source`` also at ``target``."""
+    checked(
+        _libc.mount(os.fsencode(source), os.fsencode(target), None, ctypes.c_ulong(_MS_BIND), None), target
+    )
 
 
 def join_new_session_keyring() -> None:
