@@ -3,6 +3,7 @@ contents made by hand."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from bisect import bisect_left, bisect_right
@@ -15,7 +16,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fslab.crash import bounded_sequences, contents, operations, oracle, recording, sequences, sources
+from fslab.crash import (
+    bounded_sequences,
+    contents,
+    examine,
+    operations,
+    oracle,
+    recording,
+    sequences,
+    sources,
+)
 from fslab.crash.contents import BLOCK_BYTES, PARTS, Place
 from fslab.crash.durable_history import History
 from fslab.crash.judge import Positions
@@ -26,7 +36,7 @@ from fslab.crash.steps import Sequence
 from fslab.crash.tree import START
 from fslab.crash.trial import fewest_lost
 from fslab.crash.trial_request import Alphabet
-from fslab.errors import UsageError
+from fslab.errors import UnsupportedError, UsageError
 from fslab.faults import struck_files
 from fslab.storage.crash_promises import Promises
 from fslab.storage.filesystems import REGISTRY
@@ -65,6 +75,32 @@ def test_a_file_system_that_is_also_on_another_device_is_known(
     superblock[at : at + 4] = number.to_bytes(4, "little")
     found = REGISTRY.get(filesystem).has_other_devices(options.split(","), bytes(superblock))
     assert found is other
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "options", "at", "written", "ends"),
+    [
+        ("ext4", "rw", 1024 + 0x3C, b"\1", False),
+        ("ext4", "rw", 1024 + 0x3C, b"\3", True),
+        ("ext2", "rw", 1024 + 0x3C, b"\3", True),
+        ("ext4", "rw,errors=remount-ro", 1024 + 0x3C, b"\3", False),
+        ("ext4", "rw", 1024 + 0x200, b"errors=panic", True),
+        ("ext4", "rw,errors=continue", 1024 + 0x200, b"errors=panic", False),
+        ("ext4", "rw,errors=panic", 0, b"", True),
+        ("btrfs", "rw,fatal_errors=panic", 0, b"", True),
+        ("xfs", "rw,inode64", 0, b"", False),
+    ],
+)
+def test_a_file_system_whose_error_stops_the_machine_is_known(
+    filesystem: str, options: str, at: int, written: bytes, ends: bool, tmp_path: Path
+) -> None:
+    image = tmp_path / "image"
+    superblock = bytearray(128 << 10)
+    superblock[at : at + len(written)] = written
+    image.write_bytes(superblock)
+    refused = pytest.raises(UnsupportedError, match="stops the whole machine")
+    with refused if ends else contextlib.nullcontext():
+        examine.subject(REGISTRY.get(filesystem), options, ".", image)
 
 
 def history(*steps: str, done: int, begun: int | None = None, given: Promises | None = None) -> History:

@@ -72,15 +72,14 @@ class Subject:
         argv = self.driver.mount_argv(self.options, device, str(target))
         return kernel_log.run(argv, failure=MountError, timeout_s=limit_s).duration_s
 
-    def check_whole(self, image: Path) -> None:
-        """Raise UnsafeError if an image that is about to be mounted says that its file system is also on other devices:
-        they would be this machine's. A recording from elsewhere can write that, or its log when it is replayed."""
-        if self.driver.has_other_devices(self.options.split(","), _superblock(image)):
+    def check_mountable(self, image: Path) -> None:
+        """Raise UnsafeError if the mount of an image can do more than change the image. A recording from elsewhere can
+        write that into a state, or its log when it is replayed."""
+        if found := _danger(self.driver, self.options, _superblock(image)):
             raise UnsafeError(
-                "not mounted: the recording writes that this file system is also on other devices, and the mount would "
-                "change those of this machine",
+                f"not mounted: {found[0]}",
                 where=self.driver.name,
-                hint="fslab makes no such recording: remove it, and do not trust it",
+                hint="no recording that fslab makes says so: remove this one, and do not trust it",
             )
 
     def mount_copy(self, image: Path, target: Path) -> proc.Completed:
@@ -137,20 +136,28 @@ def check_known(driver: FileSystem) -> None:
 
 
 def subject(driver: FileSystem, options: str, root: str, image: Path) -> Subject:
-    """Return the file system under test. UnsupportedError as for :func:`check_known`, or if ``image``, its device or a
-    copy of it, is a part of it only: states would mix with what the other devices hold now."""
+    """Return the file system under test. UnsupportedError as for :func:`check_known`, if ``image``, its device or a
+    copy of it, is a part of it only (states would mix with what the other devices hold now), or if an error of it, as
+    the test can cause, stops the machine."""
     check_known(driver)
-    superblock, shown = _superblock(image), options.split(",")
-    if driver.has_other_devices(shown, superblock):
-        raise UnsupportedError(
-            "it is also on other devices, and the test cuts the power of one disk only",
-            where=driver.name,
-            hint="use a file system that is on one virtual disk, with its journal",
-        )
-    promises = driver.promises(shown, superblock)
+    superblock = _superblock(image)
+    if found := _danger(driver, options, superblock):
+        raise UnsupportedError(found[0], where=driver.name, hint=found[1])
+    promises = driver.promises(options.split(","), superblock)
     if promises is None:
         raise UnsupportedError("declares no promises with these options", where=driver.name)
     return Subject(driver=driver, options=options, promises=promises, root=root)
+
+
+def _danger(driver: FileSystem, options: str, superblock: bytes) -> tuple[str, str] | None:
+    """Return how a file system can do harm beyond its disk, and what to do; None if it cannot."""
+    if driver.has_other_devices(options.split(","), superblock):
+        why = "it is also on other devices, and the test cuts the power of one disk only"
+        return why, "use a file system that is on one virtual disk, with its journal"
+    if driver.ends_the_machine(options.split(","), superblock):
+        why = "an error of it stops the whole machine (panic), and the test can cause one"
+        return why, "mount it with another choice, such as errors=remount-ro"
+    return None
 
 
 def _superblock(image: Path) -> bytes:
@@ -266,7 +273,7 @@ class Examiner:
         """Mount the image, do ``work`` and unmount it. Note what the kernel logged meanwhile. Return the seconds of the
         mount; None if it failed."""
         self._kernel.reasons()
-        self._subject.check_whole(image)
+        self._subject.check_mountable(image)
         with Teardown() as undo:
             # Before: mount(8) can be ended when it has mounted.
             undo.callback(mounts.unmount, self.target, devices=None)

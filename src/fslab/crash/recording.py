@@ -179,7 +179,7 @@ def recovery_of(
     if the file system has none. ``image`` is the base of the recording. It is not changed, except before a repair that
     needs its log replayed. The recording is removed when the context ends.
     """
-    tested.check_whole(image)
+    tested.check_mountable(image)
     if repair and tested.driver.repair_needs_replay and not _mounted(tested, image, target):
         yield None
         return

@@ -278,6 +278,10 @@ class FileSystem:
         """
         return any(option.startswith(("logdev=", "rtdev=")) for option in mount_options)
 
+    def ends_the_machine(self, mount_options: Collection[str], superblock: bytes) -> bool:  # noqa: ARG002
+        """Return whether an error of it stops the whole machine. Arguments: as for ``promises``."""
+        return any(filesystem_options.ends_the_machine(self.name, ",".join(mount_options)))
+
     def why_not(self, needs: Needs, version: str | None = None) -> str | None:
         """Return why it does not meet the requirements of a workload; None if it does. ``version``: of its first tool;
         None: not known."""

@@ -63,9 +63,12 @@ REMOVED_OPTIONS: Mapping[str, str] = of_each(
     }
 )
 
-# Promises for a power cut. fs/ext4/ext4.h: s_feature_compat and s_journal_inum in the superblock, at byte 1024.
+# Promises for a power cut. fs/ext4/ext4.h: s_feature_compat and s_journal_inum in the superblock, at byte 1024; and
+# s_errors and s_mount_opts, which hold unless the mount has an option.
 FEATURE_COMPAT, HAS_JOURNAL = 1024 + 0x5C, 0x4
 JOURNAL_INODE = 1024 + 0xE0
+ERRORS, PANIC = 1024 + 0x3C, 3
+MOUNT_OPTIONS, MOUNT_OPTIONS_BYTES = 1024 + 0x200, 64
 _JOURNAL = "ext4/journal.rst: protects the file system against metadata inconsistencies"
 _NO_JOURNAL = "Documentation/filesystems/ext2.rst, Journaling: without a journal, e2fsck must repair it"
 _NAMES = "fs/ext4/fsync.c: fsync commits the transaction with the name; without a journal, ext4_sync_parent"
@@ -262,6 +265,13 @@ class ExtFileSystem(FileSystem):
         """Return whether it has a journal in no inode of its own: the journal is a device."""
         inode = superblock[JOURNAL_INODE : JOURNAL_INODE + 4]
         return bool(superblock[FEATURE_COMPAT] & HAS_JOURNAL) and not any(inode)
+
+    def ends_the_machine(self, mount_options: Collection[str], superblock: bytes) -> bool:
+        """Return whether its superblock or an option says ``errors=panic``."""
+        by_default = superblock[MOUNT_OPTIONS:][:MOUNT_OPTIONS_BYTES].split(b"\0")[0].decode("latin-1")
+        kept = not any(option.startswith("errors=") for option in mount_options)
+        panics = kept and int.from_bytes(superblock[ERRORS : ERRORS + 2], "little") == PANIC
+        return panics or super().ends_the_machine([*mount_options, by_default if kept else ""], superblock)
 
     def check_argv(self, image: str) -> list[str]:
         return ["e2fsck", "-f", "-n", image]
