@@ -19,8 +19,10 @@ _TOLERANCE = 1.4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScaledAmount:
-    """A scaled amount. ``value``: as a study would contain it. ``share``: its ratio to the original amount."""
+    """A scaled amount. ``written``, ``value``: before and after, as a study would contain them; ``written`` can be a
+    default. ``share``: the ratio of the scaled amount to the original one."""
 
+    written: Scalar
     value: Scalar
     share: float
 
@@ -59,14 +61,14 @@ def size(written: str | int, factor: float, *, least_bytes: int = 1, unit_bytes:
     after = max(fitted(wanted / grain), 1) * grain
     if after < min(least_bytes, before):
         after += grain
-    return ScaledAmount(value=shown_size(after), share=after / before if before else 1.0)
+    return ScaledAmount(written=written, value=shown_size(after), share=after / before if before else 1.0)
 
 
 def count(written: int, factor: float, *, least: int = 1, unit: int = 1) -> ScaledAmount:
     """Scale a count to a multiple of ``unit``; at least ``least``, or the written count if that is smaller."""
     wanted = max(written * factor, min(least, written))
     after = max(round(wanted / unit), 1) * unit
-    return ScaledAmount(value=after, share=after / written if written else 1.0)
+    return ScaledAmount(written=written, value=after, share=after / written if written else 1.0)
 
 
 def duration(
@@ -77,13 +79,13 @@ def duration(
     wanted = max(before * factor, min(least_s, before))
     if whole_s:
         after = max(round(wanted), 1)
-        return ScaledAmount(value=after, share=after / before)
+        return ScaledAmount(written=written, value=after, share=after / before)
     milliseconds = max(round(wanted * 1000), 1)
     value = f"{milliseconds // 1000}s" if milliseconds % 1000 == 0 else f"{milliseconds}ms"
-    return ScaledAmount(value=value, share=milliseconds / 1000 / before)
+    return ScaledAmount(written=written, value=value, share=milliseconds / 1000 / before)
 
 
 def number(written: float, factor: float) -> ScaledAmount:
     """Scale any number, to four significant digits."""
     after = float(f"{written * factor:.4g}")
-    return ScaledAmount(value=after, share=after / written)
+    return ScaledAmount(written=written, value=after, share=after / written)

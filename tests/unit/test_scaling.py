@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fslab import scaling
+from fslab.applications import REGISTRY as APPLICATIONS
 from fslab.cell import Scalar
 from fslab.units import parse_size
 from fslab.workloads import REGISTRY as WORKLOADS
@@ -33,10 +34,10 @@ def test_sizes(written: str, factor: float, least: int, unit: int, value: str) -
 
 
 def test_counts_and_times() -> None:
-    assert scaling.count(102_400, 0.05) == scaling.ScaledAmount(value=5120, share=0.05)
+    assert scaling.count(102_400, 0.05) == scaling.ScaledAmount(written=102_400, value=5120, share=0.05)
     assert scaling.count(102_400, 0.001, least=1024, unit=1024).value == 1024
     assert scaling.count(50, 0.001, least=100).value == 50
-    assert scaling.duration("30s", 0.05) == scaling.ScaledAmount(value="1500ms", share=0.05)
+    assert scaling.duration("30s", 0.05) == scaling.ScaledAmount(written="30s", value="1500ms", share=0.05)
     assert scaling.duration("1m", 0.5).value == "30s"
     assert scaling.duration("5s", 0.05).value == "1s"
     assert scaling.duration(30, 0.1, whole_s=True).value == 3
@@ -76,6 +77,17 @@ def test_each_tool_at_a_twentieth(tool: str, written: dict[str, Scalar], expecte
     entry = WORKLOADS.get(tool)
     changes = entry.scaled(entry.parse_parameters(written), 0.05)
     assert {key: change.value for key, change in changes.items()} == expected
+    assert {key: change.written for key, change in changes.items() if key in written} == {
+        key: value for key, value in written.items() if key in changes
+    }
+
+
+def test_a_default_that_is_scaled_is_named() -> None:
+    for tool in APPLICATIONS.names():
+        entry = WORKLOADS.get(tool)
+        changes = entry.scaled(entry.parse_parameters({}), 0.05)
+        assert changes, tool
+        assert None not in {change.written for change in changes.values()}, tool
 
 
 @pytest.mark.parametrize(

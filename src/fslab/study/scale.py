@@ -99,28 +99,27 @@ class _Scaler:
                 continue
             least = max(map(_least_memory_bytes, stack.on), default=0)
             change = scaling.size(written, self.factor, least_bytes=least, unit_bytes=1 << 20)
-            self._say(f"stacks.{name}" if own else "", "guest_memory", written, change, self.factor)
+            self._say(f"stacks.{name}" if own else "", "guest_memory", change, self.factor)
             self.draft.stacks[name] = stack.model_copy(update={"guest_memory": str(change.value)})
 
     def _workload_at(
         self, entry: Workload[Any], files: Files, factor: float, point: Mapping[str, Scalar]
-    ) -> tuple[EntryOptions, Changes]:
-        parameters = _parsed(entry, files, point)
-        return parameters, entry.of(point).scaled(parameters, factor)
+    ) -> Changes:
+        return entry.of(point).scaled(_parsed(entry, files, point), factor)
 
     def _medium_at(
         self, entry: Medium[Any], least_bytes: int, factor: float, point: Mapping[str, Scalar]
-    ) -> tuple[EntryOptions, Changes]:
+    ) -> Changes:
         options = entry.parse_options(point)
         written = parse_size(str(getattr(options, "size", "0")))
         least_bytes = max(least_bytes, min(written, LEAST_VOLUME_BYTES))
-        return options, entry.scaled(options, factor, least_bytes=least_bytes)
+        return entry.scaled(options, factor, least_bytes=least_bytes)
 
     def _axes(
         self,
         entry: str,
         axes: Axes,
-        change: Callable[[Mapping[str, Scalar]], tuple[EntryOptions, Changes]],
+        change: Callable[[Mapping[str, Scalar]], Changes],
         kept: frozenset[str],
         factor: float,
     ) -> dict[str, tuple[Scalar, ...]]:
@@ -128,7 +127,7 @@ class _Scaler:
         best: dict[tuple[str, int], ScaledAmount] = {}
         defaults: dict[str, Scalar] = {}
         for point in matrix.points(axes):
-            model, changes = change(matrix.values_at(axes, point))
+            changes = change(matrix.values_at(axes, point))
             for key, each in changes.items():
                 if key in kept:
                     continue
@@ -136,18 +135,18 @@ class _Scaler:
                 if place not in best or each.share > best[place].share:
                     best[place] = each
                 if key not in axes:
-                    defaults[key] = _written(model, key)
+                    defaults[key] = each.written
         found = {key: list(values) for key, values in axes.items()}
         found |= {key: [value] for key, value in defaults.items()}
         for (key, index), each in best.items():
-            self._say(entry, key, found[key][index], each, factor)
+            self._say(entry, key, each, factor)
             found[key][index] = each.value
         return {key: tuple(dict.fromkeys(values)) for key, values in found.items()}
 
-    def _say(self, entry: str, key: str, written: Scalar, change: ScaledAmount, factor: float) -> None:
-        used = as_written(change.value)
+    def _say(self, entry: str, key: str, change: ScaledAmount, factor: float) -> None:
+        written, used = as_written(change.written), as_written(change.value)
         floor = scaling.on_floor(change, factor)
-        self.found.append(Scaled(entry=entry, key=key, written=as_written(written), used=used, floor=floor))
+        self.found.append(Scaled(entry=entry, key=key, written=written, used=used, floor=floor))
 
     def _sound(
         self, path: tuple[str, str], axes: Axes, parse: Callable[[Mapping[str, Scalar]], object]
@@ -205,12 +204,6 @@ def _disk_bytes(layout: StudyLayout, point: Mapping[str, Scalar], wanted_bytes: 
 
 def _from_command_line(node: Node) -> frozenset[str]:
     return frozenset(key for key, child in node.fields.items() if child.place.rank)
-
-
-def _written(model: EntryOptions, key: str) -> Scalar:
-    """Return the default of a key that the study does not set."""
-    value = model.value_of(key)
-    return value if isinstance(value, Scalar) else str(value)
 
 
 def _least_memory_bytes(on: str) -> int:

@@ -6,7 +6,7 @@ file. A file ends at ``offset`` plus its share of ``size`` (setup_files in fio's
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fslab import scaling
@@ -145,7 +145,7 @@ def scaled(options: Options, factor: float) -> dict[str, ScaledAmount]:
     rules: dict[str, Callable[[str], ScaledAmount]] = {
         **dict.fromkeys(("size", "io_size"), sized(least)),
         **dict.fromkeys(("offset", "offset_increment"), sized(1)),
-        "filesize": lambda text: _range(map(sized(block), text.split("-"))),
+        "filesize": lambda text: _range(text, [sized(block)(each) for each in text.split("-")]),
         "number_ios": lambda text: scaling.count(int(text), factor, least=_LEAST_REQUESTS),
         "runtime": timed(1.0),
         **dict.fromkeys(("ramp_time", "startdelay"), timed(0.1)),
@@ -161,6 +161,6 @@ def scaled(options: Options, factor: float) -> dict[str, ScaledAmount]:
     return found
 
 
-def _range(parts: Iterable[ScaledAmount]) -> ScaledAmount:
-    *_, last = sizes = list(parts)
-    return ScaledAmount(value="-".join(str(part.value) for part in sizes), share=last.share)
+def _range(written: str, parts: Sequence[ScaledAmount]) -> ScaledAmount:
+    value = "-".join(str(part.value) for part in parts)
+    return ScaledAmount(written=written, value=value, share=parts[-1].share)

@@ -161,7 +161,9 @@ class Bonnie(Workload[BonnieParameters]):
             if ram := parse_size(parameters.ram) // MIB:
                 # Rounded down: more than half of 'size' is rejected.
                 scaled = max(ram * parse_size(str(found["size"].value)) // parameters.size_bytes, 1)
-                found["ram"] = scaling.ScaledAmount(value=f"{scaled}m", share=scaled / ram)
+                found["ram"] = scaling.ScaledAmount(
+                    written=parameters.ram, value=f"{scaled}m", share=scaled / ram
+                )
         if parameters.files:
             found["files"] = scaling.count(parameters.files, factor, least=_LEAST_FILES, unit=FILES_UNIT)
             found["dirs"] = scaling.count(parameters.dirs, found["files"].share)

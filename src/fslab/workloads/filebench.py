@@ -139,7 +139,7 @@ class FilebenchParameters(Parameters):
                 f"{setting.partition('=')[0]}={change.value}" if change else setting
                 for setting, change in changes.items()
             )
-            found["set"] = scaling.ScaledAmount(value=" ".join(words), share=share)
+            found["set"] = scaling.ScaledAmount(written=self.set, value=" ".join(words), share=share)
         return found
 
     @property
@@ -160,7 +160,7 @@ class FilebenchParameters(Parameters):
         one_file = self.personality is not None and PERSONALITIES[self.personality][0] == 1
         try:
             if not parse_size(value):  # 0 means none, or everything
-                return scaling.ScaledAmount(value=value, share=0.0)
+                return scaling.ScaledAmount(written=value, value=value, share=0.0)
             if name == "nfiles" or (name in _NUMBERS and self.personality is not None):
                 return scaling.count(parse_size(value), factor, least=_NUMBERS[name])
             if name in _OF_ONE_FILE and one_file:

@@ -79,10 +79,6 @@ class MixedParameters(Parameters):
             found[name] = parsed(WorkloadSpec(name=name, tool=tool, parameters=raw))
         return found
 
-    def value_of(self, key: str) -> object:
-        _, name, inner = key.split(".", 2)
-        return self.parts[name].parameters.value_of(inner)
-
     @model_validator(mode="wrap")
     @classmethod
     def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
