@@ -440,7 +440,7 @@ def test_a_half_block_is_written_alone() -> None:
     new = replace(old, data=old.data[: len(half)] + half + old.data[2 * len(half) :])
     assert judged(past, a=new) == []
     assert judged(past, a=old) == [(Kind.LOST_DATA, True)]
-    assert judged(past, a=seen(1, 2, 1)) == [(Kind.EXPOSED, True)], "the other half was not written"
+    assert judged(past, a=seen(1, 2, 1)) == [(Kind.LOST_DATA, True)], "the other half was not written"
 
 
 def test_a_lost_name_breaks_what_was_promised_of_the_file_too() -> None:
@@ -585,6 +585,34 @@ def test_a_new_block_may_hold_what_was_freed_where_that_is_not_ruled_out() -> No
     for given, broken in ((promises(), True), (promises("ext4", "data=writeback"), False)):
         past = history(*steps, done=3, given=given)
         assert judged(past, a=seen(1, 1, 1)) == [(Kind.EXPOSED, broken)]
+
+
+def test_the_bytes_of_another_file_are_no_synced_contents() -> None:
+    for given in (promises(), promises("ext4", "data=writeback")):
+        past = history("rename a r", "write a", "fsync a", done=3, given=given)
+        assert (Kind.LOST_DATA, True) in judged(past, a=seen(1, 1, 1))
+    later = history(
+        "fsync a", "punch a hole into a", "append a", done=3, given=promises("ext4", "data=writeback")
+    )
+    mixed = replace(seen(1, 2, 2, 2), data=seen(2, 1, 1).data + seen(1, 4, block=2).data)
+    assert judged(later, a=mixed) == [(Kind.LOST_DATA, True)], "and a new block with old bytes before it"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ("punch a hole into a", "fsync a"),
+        ("truncate a to 1 block", "truncate a to 5 blocks", "fsync a"),
+    ],
+    ids=str,
+)
+def test_the_zeros_of_a_synced_hole_are_contents(steps: tuple[str, ...]) -> None:
+    size = 2 if "punch" in steps[0] else 5
+    for given in (promises(), promises("ext4", "data=writeback"), promises("ext2", journal=False)):
+        past = history(*steps, done=len(steps), given=given)
+        assert judged(past, a=seen(1, *[1] * size)) == [(Kind.LOST_DATA, True)]
+        returned = history(*steps, done=len(steps) - 1, given=given)
+        assert (Kind.LOST_DATA, True) not in judged(returned, a=seen(1, *[1] * size))
 
 
 def test_runs_may_overlap() -> None:

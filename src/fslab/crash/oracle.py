@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
 
 from fslab.crash.contents import HOLE, PART_BYTES, SECTOR_BYTES, Place, Stamp, attribute, describe, part
 from fslab.crash.durable_history import SETUP, History
@@ -125,8 +124,8 @@ def _judge_file(
     yield from _judge_attribute(history, name, number, born, seen.attribute)
     wrong = _wrong(history.number, number, versions, seen.data)
     if wrong is not None:
-        foreign, what = wrong
-        if foreign:
+        allocated, what = wrong
+        if allocated:
             promise = history.promises.unexposed
             yield _of(promise, history, Kind.EXPOSED, floor, name, f"'{name}' has {what}")
         else:
@@ -191,7 +190,8 @@ def _judge_parts(history: History, name: str, number: int, data: bytes) -> Itera
 
 
 def _wrong(sequence: int, number: int, versions: list[Inode], data: bytes) -> tuple[bool, str] | None:
-    """Return whether foreign bytes are in ``data``, and what is wrong; None if it is one of ``versions`` or a mix."""
+    """Return what is wrong in ``data``, and before it whether that is in a block that may be new; None if it is one of
+    ``versions`` or a mix."""
     sizes = [version.size for version in versions]
     if not min(sizes) <= len(data) <= max(sizes):
         return False, f"{len(data)} bytes instead of {' to '.join(map(str, sorted(set(sizes))))}"
@@ -201,7 +201,9 @@ def _wrong(sequence: int, number: int, versions: list[Inode], data: bytes) -> tu
 def _wrong_sector(
     sequence: int, number: int, versions: list[Inode], data: bytes, start: int
 ) -> tuple[bool, str] | None:
-    """Do the same as :func:`_wrong` for the sectors from byte ``start``, without checking the size."""
+    """Do the same as :func:`_wrong` for the sectors from byte ``start``, without checking the size. What is wrong in
+    an old block comes first."""
+    first: tuple[bool, str] | None = None
     parts = range(start // PART_BYTES, len(data) // PART_BYTES)
     whole = {
         each
@@ -216,14 +218,16 @@ def _wrong_sector(
         allowed = _stamps(versions, number_of_part)
         if _is_one_of(allowed, sector, within, sequence, number):
             continue
-        ever = range(max(stamp.generation for stamp in allowed) + 1)
-        numbers = {number_of_part, *(stamp.number for stamp in allowed if stamp != HOLE)}
-        own = _is_one_of({Stamp(*each) for each in product(ever, numbers)}, sector, within, sequence, number)
         wanted = ", ".join(map(str, sorted({stamp.generation for stamp in allowed})))
-        # A part that may be a hole may have been allocated again, with the bytes that were there before.
-        foreign = HOLE in allowed or not own
-        return foreign, f"{describe(sector)} at byte {at} instead of generation {wanted}"
-    return None
+        # A part that was a hole, or beyond the end, may have been allocated since, with the bytes that were there.
+        # But the zeros of a part that is a hole in each version are contents.
+        everywhere = all(number_of_part < len(version.parts) for version in versions)
+        allocated = HOLE in allowed and not (allowed == {HOLE} and everywhere)
+        wrong = allocated, f"{describe(sector)} at byte {at} instead of generation {wanted}"
+        if not allocated:
+            return wrong
+        first = first or wrong
+    return first
 
 
 def _is_one_of(stamps: set[Stamp], sector: bytes, within: int, sequence: int, inode: int) -> bool:
