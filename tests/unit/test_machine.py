@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import lzma
 import os
+import socket
+import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -182,6 +186,28 @@ def test_best_is_one_machine_for_all_stacks(kernels: dict[str, Kernel]) -> None:
     )
     assert [one.machine.type for one in beside] == ["uml", "host", "host"]
     assert beside[0].machine.memory == "512m"
+
+
+def test_only_the_guest_answers_at_its_console(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any user of the machine can send to the abstract name of the socket that waits for the answer."""
+    monkeypatch.chdir(tmp_path)
+    refused = []
+
+    def serve(guest: socket.socket, other: socket.socket) -> None:
+        _, client = guest.recvfrom(4096)
+        try:
+            other.sendto(struct.pack("=III", 0, 0, 5) + b"false", client)
+        except OSError as error:
+            refused.append(error.errno)
+        guest.sendto(struct.pack("=III", 0, 0, 4) + b"true", client)
+
+    kind = (socket.AF_UNIX, socket.SOCK_DGRAM)
+    with socket.socket(*kind) as guest, socket.socket(*kind) as other, ThreadPoolExecutor() as pool:
+        guest.bind("mconsole")
+        served = pool.submit(serve, guest, other)
+        assert uml.ask_console(tmp_path / "mconsole", "version") == "true"
+        served.result()
+    assert refused == [errno.EPERM]
 
 
 @pytest.mark.parametrize(("emulated", "chosen"), [(False, "qemu"), (True, "uml"), (None, "uml")])

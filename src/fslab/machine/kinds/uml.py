@@ -236,10 +236,11 @@ def ask_console(path: Path, command: str, *, timeout_s: float = _CONSOLE_LIMIT_S
             socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client,
         ):
             client.settimeout(timeout_s)
-            client.bind("")  # an abstract name, for the reply
             # Through the descriptor, because a socket's path has at most 107 bytes.
-            short = f"/proc/self/fd/{directory}/{path.name}"
-            client.sendto(_HEADER.pack(_MAGIC, _VERSION, len(data)) + data.ljust(_MOST_BYTES, b"\0"), short)
+            client.connect(f"/proc/self/fd/{directory}/{path.name}")
+            # An abstract name, for the reply. Any user can send to it; what is connected gets only what its peer sends.
+            client.bind("")
+            client.send(_HEADER.pack(_MAGIC, _VERSION, len(data)) + data.ljust(_MOST_BYTES, b"\0"))
             return _reply(client, command)
     except OSError as error:
         raise GuestError(f"the guest's management console does not answer: {error}", where=command) from error
