@@ -20,8 +20,8 @@ from fslab.campaign import cleanup, undo_journal
 from fslab.campaign.running_trial import RunningTrial
 from fslab.campaign.trial_loop import new_id
 from fslab.campaign.undo_journal import CampaignJournal
-from fslab.cell import TrialKey
-from fslab.errors import InterruptedBySignal, UnsafeError
+from fslab.cell import MediumSpec, TrialKey
+from fslab.errors import FslabError, InterruptedBySignal, NoSpaceError, ToolFailedError, UnsafeError
 from fslab.feasibility import RefusingJournal
 from fslab.storage import Workspace
 from fslab.storage.media import REGISTRY as MEDIA
@@ -68,6 +68,27 @@ def test_a_runtime_directory_that_is_removed_meanwhile_is_named(tmp_path: Path) 
     with trial.guarded():
         mounts.flush(trial.work)
     assert "the workload has removed its directory" in str(trial.failure)
+
+
+@pytest.mark.parametrize(
+    ("error", "caused"), [(ToolFailedError("fio: EIO"), True), (NoSpaceError("x"), False)]
+)
+@pytest.mark.parametrize("faults", ["error op=write", None])
+def test_a_failure_says_that_the_study_makes_its_disk_fail(
+    error: FslabError, caused: bool, faults: str | None, tmp_path: Path
+) -> None:
+    options = {"faults": faults} if faults else {}
+    medium = MediumSpec(name="disk", type="virtual", options=options)
+    stack = made.CELL.stack.model_copy(update={"medium": medium})
+    opened = Workspace(campaign="c", runtime=tmp_path, images=tmp_path, journal=RefusingJournal())
+    key = TrialKey(campaign="c", block=0, seed=1)
+    faulty = made.CELL.model_copy(update={"stack": stack})
+    trial = RunningTrial(cell=faulty, key=key, workspace=opened, machine={})
+    with trial.guarded():
+        raise error
+    assert ("makes this disk fail ('faults: error op=write')" in str(trial.failure)) is (
+        caused and bool(faults)
+    )
 
 
 def deepen(directory: Path, levels: int = 3000) -> None:

@@ -47,6 +47,9 @@ from fslab.workloads import Job, Reading, parsed
 
 ABORT = (UnsafeError, BusyError, NeedsRootError)
 BROKEN = frozenset({errno.EIO, errno.EROFS, errno.EUCLEAN})
+BY_FAULTS = frozenset(
+    {FailureClass.CRASHED, FailureClass.TIMED_OUT, FailureClass.OUTPUT, FailureClass.MOUNT}
+)  # failures that ``faults`` of a disk can cause
 KEPT_LINES = 100
 ENDING_S = 2.0  # for processes that end a little later than the command
 
@@ -210,8 +213,9 @@ class RunningTrial:
         )
 
     def _explain(self, failure: FslabError, killed: str | None) -> None:
-        """Add to a failure what the failed program cannot know: that the kernel killed a process for lack of memory, or
-        that the medium has less room than its size."""
+        """Add to a failure what the failed program cannot know: that the kernel killed a process for lack of memory,
+        that the medium has less room than its size, or that the study makes the disk fail."""
+        faults = self.cell.stack.medium.options.get("faults")
         if killed:
             failure.what += f"; the kernel logged: {killed}"
             machine = self.cell.stack.machine
@@ -224,6 +228,8 @@ class RunningTrial:
             if (planned.holds_bytes or 0) < (planned.size_bytes or 0):
                 more = f"more '{planned.holds_key}' or a larger size"
                 failure.hint = f"give the medium {more}, or the workload a smaller one"
+        elif faults and failure.failure in BY_FAULTS:
+            failure.hint = f"the study makes this disk fail ('faults: {faults}'): that can be the cause"
 
     def _status(self) -> Status:
         if self.failure is not None:
