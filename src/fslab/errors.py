@@ -177,15 +177,16 @@ class InterruptedBySignal(BaseException):
     """A signal that ends the program: it unwinds the stack, cleans up, and exits with 128 + signal.
 
     Not a subclass of FslabError or Exception: a signal can arrive anywhere, and code that handles errors must not catch
-    it.
+    it. ``told``: how to finish the campaign was already printed.
     """
 
     def __init__(self, signum: int) -> None:
         super().__init__("interrupted")
         self.exit_code = 128 + signum
+        self.told = False
 
     def __str__(self) -> str:
-        return "interrupted\n  → finish a campaign with: fslab run --resume"
+        return "interrupted" if self.told else "interrupted\n  → finish a campaign with: fslab run --resume"
 
 
 def similar(name: str, known: Iterable[str]) -> str | None:

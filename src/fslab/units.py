@@ -46,6 +46,9 @@ class Unit(StrEnum):
     RATIO = "ratio"
 
 
+RATES = frozenset({Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND})
+
+
 class Direction(StrEnum):
     """The preferred direction of a metric."""
 

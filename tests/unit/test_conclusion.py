@@ -175,7 +175,9 @@ def test_a_disturbed_machine_is_said_once_with_what_to_do() -> None:
     found = conclude(three(validity=warnings))
     trust, *others = found.warnings
     assert re.match(
-        r"this machine was busy in 15 of 15 trials: differences below about .* % are not seen \(", trust.what
+        r"this machine was busy in 15 of 15 trials: in half of the comparisons, differences below about .* % are "
+        r"not seen \(",
+        trust.what,
     )
     for each in ("other programs used the CPUs", "hypervisor", "waited for memory"):
         assert each in trust.what
@@ -361,6 +363,45 @@ def test_an_unfinished_campaign_comes_first() -> None:
         planned, measured(planned, {"ext4": 1.0, "xfs": 2.0}, blocks=4), status=CampaignStatus.INTERRUPTED
     )
     assert conclude(found).warnings[0].what == "interrupted: 8 of 10 trials stored"
+    assert told(found).count("fslab run --resume") == 1
+
+
+def test_no_block_is_complete_while_a_planned_cell_has_no_trial() -> None:
+    planned = cells((EXT4, XFS, BTRFS), RANDOM)
+    begun = measured(planned[:2], {"ext4": 1.0, "xfs": 2.0}, blocks=1)
+    found = report(planned, begun, status=CampaignStatus.INTERRUPTED)
+    assert "No ranking yet: 0 complete blocks; 3 needed." in told(found)
+
+
+def test_a_stack_that_failed_in_all_trials_is_named_before_a_busy_machine() -> None:
+    """Otherwise one would read only which of the others is best."""
+    busy = ValidityWarning(kind="foreign_load", severity=Severity.WARNING, message="m", hint="stop it")
+    planned = cells((EXT4, XFS, BTRFS), RANDOM)
+    good = measured(planned[:2], {"ext4": 1.0, "xfs": 2.0}, validity=(busy,))
+    failed = [
+        trial(planned[2], block, {}, status=Status.FAILED, failure="no_space", error="full")
+        for block in range(5)
+    ]
+    found = report(planned, [*good, *failed])
+    first, second, *_ = conclude(found).warnings
+    assert first.what == "5 of 15 trials failed (rand-write-4k on btrfs): no space: full"
+    assert second.what.startswith("this machine was busy in 10 of 15 trials")
+    assert "5 of 15 trials failed" in " ".join(told(found).split())
+
+
+def test_a_metric_is_named_where_the_workload_alone_does_not_say_which(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As with the jobs of a job file: sequential reads in MB/s, and random ones in IOPS, by which xfs is ahead."""
+    names = Metric(name="seq_bandwidth", unit=Unit.BYTES_PER_SECOND), Metric(name="rand_iops", unit=Unit.IOPS)
+    monkeypatch.setitem(METRICS, "jobs", names)
+    planned = cells((EXT4, XFS), WorkloadSpec(name="jobs", tool="jobs"))
+    trials = measured(planned, {"ext4": 1.0, "xfs": 2.0}, metrics=names)
+    text = told(report(planned, trials))
+    assert re.search(r"^jobs: seq bandwidth +★ xfs", text, re.MULTILINE)
+    assert re.search(
+        r"Behind by up to: ext4 2\.0\d × \(jobs: (seq bandwidth|rand IOPS)\)", " ".join(text.split())
+    )
 
 
 def test_more_trials_for_a_known_result_are_reported() -> None:

@@ -9,15 +9,10 @@ from collections.abc import Mapping
 from fslab.answers.model import Answer, Counted, Verdict
 from fslab.stats import Interval
 from fslab.stats.counts import share_limit
-from fslab.units import Direction, Unit, format_duration, format_value, ratio_text
+from fslab.units import RATES, Direction, Unit, format_duration, format_value, ratio_text
 
 FACTOR = 2.0
-SPEEDS = frozenset(
-    {
-        Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND, Unit.NANOSECONDS,
-        Unit.SECONDS,
-    }
-)  # fmt: skip
+SPEEDS = RATES | {Unit.NANOSECONDS, Unit.SECONDS}
 
 
 def verdict_words(answer: Answer, unit: Unit, *, each: str = "trials") -> str:

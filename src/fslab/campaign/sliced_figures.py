@@ -21,12 +21,10 @@ from statistics import median
 
 from fslab.campaign.time_slices import Timeline
 from fslab.trial_record import Metric, Slices
-from fslab.units import Unit
+from fslab.units import RATES, Unit
 from fslab.workloads import Reading
 
-_RATES = frozenset(
-    {Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND, Unit.PERCENT}
-)
+_RATES = RATES | {Unit.PERCENT}
 _DIRECTIONS = frozenset({"read", "write", "fsync"})
 _PERCENTILE = re.compile(r"_p(\d+)(?:_(\d+))?$")
 # An interrupted request is above every percentile: at most this share of those above may be interrupted ones.

@@ -111,25 +111,28 @@ def run(
                 launch.run(
                     campaign, opened, shown, conditions, budget_s=limit_s, wall_s=wall_s, new=not resume
                 )
-        except InterruptedBySignal:
-            _show_so_far(opened.campaign(campaign.id), opened, as_json=as_json)
+        except InterruptedBySignal as end:
+            end.told = _show_so_far(opened.campaign(campaign.id), opened, as_json=as_json)
             raise
         _conclude(opened.campaign(campaign.id), opened, report, as_json=as_json)
 
 
-def _show_so_far(campaign: Campaign, store: Store, *, as_json: bool) -> None:
-    """Print the results of the trials of a campaign that was interrupted, if it has any."""
+def _show_so_far(campaign: Campaign, store: Store, *, as_json: bool) -> bool:
+    """Print the results of the trials of a campaign that was interrupted, if it has any. Return whether they say how to
+    finish it."""
     from fslab.api.results import CampaignResults
     from fslab.cli import results
 
     found = CampaignResults(campaign, store)
     if not found.report().counts.stored:
-        return
+        return False
     if as_json:
         print_json(found.document())
     else:
         say("interrupted; the results so far:")
         results.show(found)
+        sys.stdout.flush()
+    return not as_json
 
 
 def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json: bool) -> None:

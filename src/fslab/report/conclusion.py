@@ -18,9 +18,9 @@ from fslab.claims.claim_words import summary
 from fslab.claims.model import EvaluatedClaim
 from fslab.report.crash_safety import unsafe_leaders, unsafe_stacks, verdict
 from fslab.report.model import Note, Report, Row
-from fslab.report.row_words import alike_margins, of_differences
+from fslab.report.row_words import alike_margins, of_differences, row_name
 from fslab.store.campaign import CampaignStatus
-from fslab.units import Direction, first_of, format_duration, listed, ratio_text
+from fslab.units import Direction, counted, first_of, format_duration, listed, ratio_text
 
 MOST_WARNINGS = 5
 MANY = 3
@@ -52,16 +52,18 @@ class Conclusion(Frozen):
 def conclude(report: Report, claims: Sequence[EvaluatedClaim] = ()) -> Conclusion:
     """Return the conclusion. The rows of the report must compare each stack with the best, not with a baseline."""
     standings = tuple(_standing(row, report) for row in report.rows if any(s.values for s in row.summaries))
-    first = of_campaign(report)
-    found = [*first, *(important(note, report.counts.stored) for note in weightiest(report))]
-    shown = tuple(found[:MOST_WARNINGS])
-    notes = len(shown[len(first) :])
+    notes = weightiest(report)
+    lost = [note for note in notes if _loses_a_cell(note)]
+    rest = [note for note in notes if note not in lost]
+    told = [[important(note, report.counts.stored) for note in some] for some in (lost, rest)]
+    shown = tuple([*_unsafe(report), *told[0], *of_campaign(report), *told[1]][:MOST_WARNINGS])
+    among = sum(each in shown for some in told for each in some)
     return Conclusion(
         sentence=" ".join(filter(None, (verdict(report), _sentence(report, standings)))),
         standings=standings,
         warnings=shown,
-        claims=f"Claims: {told[0].lower()}{told[1:]}" if (told := claims and summary(claims)) else None,
-        more=len(report.notes) - notes,
+        claims=f"Claims: {said[0].lower()}{said[1:]}" if (said := claims and summary(claims)) else None,
+        more=len(report.notes) - among,
     )
 
 
@@ -91,8 +93,9 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
             return "No stack is better: these metrics have no preferred direction."
         return "Nothing to compare: each metric was measured on one stack only."
     if all(each.certainty is StandingCertainty.OPEN and each.n < each.needed for each in judged):
-        n, needed = min(each.n for each in judged), max(each.needed for each in judged)
-        return f"No ranking yet: {n} complete block{'s' * (n != 1)}; {needed} needed."
+        n = 0 if _waits(report) else min(each.n for each in judged)
+        needed = max(each.needed for each in judged)
+        return f"No ranking yet: {counted(n, 'complete block')}; {needed} needed."
     if len(judged) == 1:
         return _of_one(judged[0])
     compared = [each for each in judged if each.certainty is not StandingCertainty.COUNTED]
@@ -102,6 +105,15 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
         [*_take(compared, report), *_undecided(compared)] if compared else ["The counts show no difference"]
     )
     return " ".join(f"{text}." for text in told or ["Nothing can be compared: not all values are positive"])
+
+
+def _waits(report: Report) -> bool:
+    """Return whether a planned cell has no trial yet."""
+    return any(
+        each.planned and not (each.n_usable or each.n_invalid or each.n_failed)
+        for row in report.rows
+        for each in row.summaries
+    )
 
 
 def _of_one(only: Standing) -> str:
@@ -147,12 +159,12 @@ def _take(known: Sequence[Standing], report: Report) -> Iterator[str]:
 
 
 def _behind(known: Sequence[Standing]) -> dict[str, tuple[float, str]]:
-    """Return for each stack that is worse somewhere the largest factor to the best, and the workload."""
+    """Return for each stack that is worse somewhere the largest factor to the best, and where."""
     found: dict[str, tuple[float, str]] = {}
     for each in known:
         for label, factor in zip(each.worse, each.costs, strict=True):
             if factor is not None:
-                found[label] = max(found.get(label, (1.0, "")), (factor, each.workload))
+                found[label] = max(found.get(label, (1.0, "")), (factor, row_name(each, known)))
     return found
 
 
@@ -200,9 +212,14 @@ _COMMAND = re.compile(r"^([^:]*: ).*?: (?=\S+ (?:exited|was ended by signal) \d|
 _WEIGHTS = {"invalid": 0, "failed": 1, "warning": 2, "unknown": 3, "unsupported": 4}
 
 
+def finish(report: Report) -> str:
+    """Return the command that finishes the campaign."""
+    return f"fslab run --resume {report.in_commands}"
+
+
 def of_campaign(report: Report) -> list[ConclusionWarning]:
     return [
-        *_unsafe(report), *_same(report), *_planned(report), *_trust(report), *_uncorrected(report),
+        *_same(report), *_planned(report), *_trust(report), *_uncorrected(report),
         *_independence(report),
     ]  # fmt: skip
 
@@ -215,7 +232,7 @@ def _planned(report: Report) -> Iterator[ConclusionWarning]:
         missing = f" of {counts.planned}" if counts.stored < counts.planned else ""
         yield ConclusionWarning(
             what=f"{state}: {counts.stored}{missing} trial{'s' * (counts.planned != 1)} stored",
-            hint=None if is_running else f"fslab run --resume {report.in_commands}",
+            hint=None if is_running else finish(report),
         )
     if report.extended_from:
         was = ", ".join(map(str, report.extended_from))
@@ -242,7 +259,8 @@ def _trust(report: Report) -> Iterator[ConclusionWarning]:
         for item in row.answers
         if item.interval is not None and item.interval.low > 0
     ]
-    seen = f": differences below about {percent(expm1(median(widths)))} are not seen" if widths else ""
+    half = "in half of the comparisons, " if len(widths) > 1 else ""
+    seen = f": {half}differences below about {percent(expm1(median(widths)))} are not seen" if widths else ""
     why = listed([note.summary or note.kind.replace("_", " ") for note in found])
     yield ConclusionWarning(
         what=f"this machine was busy in {trials} of {stored} trials{seen} ({why})",
@@ -273,7 +291,7 @@ def _independence(report: Report) -> Iterator[ConclusionWarning]:
     differing = [item for row in report.rows for item in row.answers if item.differs]
     if fragile := sum(1 for item in differing if item.holds and item.fragile):
         what = f"{of_differences(fragile, len(differing), 'holds', 'hold')} only if trials are independent"
-        run = "a new campaign with" if report.counts.as_needed else f"fslab run --resume {report.in_commands}"
+        run = "a new campaign with" if report.counts.as_needed else finish(report)
         hint = f"run {INDEPENDENCE_LEAST} blocks to check: {run} --trials {INDEPENDENCE_LEAST}"
         yield ConclusionWarning(what=what, hint=hint)
 
@@ -291,6 +309,11 @@ def weightiest(report: Report) -> list[Note]:
     trusted = not _disturbances(report)
     found = [note for note in report.notes if note.severity in _WEIGHTS and (trusted or not note.by_others)]
     return sorted(found, key=lambda note: (_WEIGHTS[note.severity], -note.trials))
+
+
+def _loses_a_cell(note: Note) -> bool:
+    """Return whether a cell has no value because of it, so that a stack is missing from a row."""
+    return note.severity in _STATES and any(place.count == place.of for place in note.places)
 
 
 def important(note: Note, stored: int) -> ConclusionWarning:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from fslab.analysis.standings import Standing, StandingCertainty
 from fslab.answers.verdict_words import difference_words, needs_text
-from fslab.report.conclusion import Conclusion, ConclusionWarning
+from fslab.report.conclusion import Conclusion, ConclusionWarning, finish
 from fslab.report.model import Report
 from fslab.report.row_words import (
     alike_margins,
@@ -18,6 +18,7 @@ from fslab.report.row_words import (
     kernels_words,
     margin,
     not_compared,
+    row_name,
     slices_words,
     trials_words,
 )
@@ -25,7 +26,6 @@ from fslab.report.terminal_width import NARROWEST, joined, lines_of, with_hint, 
 from fslab.store.campaign import CampaignStatus
 from fslab.units import (
     Direction,
-    Unit,
     first_of,
     format_duration,
     format_size,
@@ -82,14 +82,16 @@ def parts(report: Report, conclusion: Conclusion, console: Console) -> Iterator[
     yield from legend
     # A narrower terminal has to be scrolled anyway.
     most = max(1, min(room, TRUST_LINES)) if width >= TABLE_FROM else TRUST_LINES * TABLE_FROM // width
-    yield from _trust(conclusion.warnings, width, most)
+    yield from _trust(conclusion.warnings, width, most, finish(report))
     yield from verdict
 
 
-def _trust(warnings: Sequence[ConclusionWarning], width: int, most: int) -> Iterator[Text]:
-    """Yield one sentence: as many warnings as fit on ``most`` lines, a single one with its hint."""
+def _trust(warnings: Sequence[ConclusionWarning], width: int, most: int, below: str) -> Iterator[Text]:
+    """Yield one sentence: as many warnings as fit on ``most`` lines, a single one with its hint, unless that is the
+    command ``below``."""
     if len(warnings) == 1:
-        told = with_hint(f"! {warnings[0].what}", warnings[0].hint, width, most=most)
+        hint = None if warnings[0].hint == below else warnings[0].hint
+        told = with_hint(f"! {warnings[0].what}", hint, width, most=most)
     else:
         told = joined([each.what for each in warnings], width, before="! ", what="more warning", most=most)
     if warnings:
@@ -208,17 +210,9 @@ def _name(one: Standing, among: Sequence[Standing]) -> str:
 
 
 def _label(one: Standing, among: Sequence[Standing]) -> str:
-    """Return the workload for its first metric, and the indented name of the metric for its other metrics.
-
-    The first metric is named, too, if its unit does not say which it is: a count, or one of several rates alike.
-    """
-    own = [other for other in among if other.workload == one.workload]
-    first, *others = own
-    metric = metric_text(one.metric)
-    if one is not first:
-        return f"  {metric}"
-    unclear = one.unit is Unit.COUNT or any(other.unit is one.unit for other in others)
-    return f"{one.workload}: {metric}" if unclear else one.workload
+    """Return the workload for its first metric, and the indented name of the metric for its other metrics."""
+    first = next(other for other in among if other.workload == one.workload)
+    return row_name(one, among) if one is first else f"  {metric_text(one.metric)}"
 
 
 def _legend(report: Report, standings: Sequence[Standing]) -> str:
@@ -271,10 +265,9 @@ def _to_do(report: Report, conclusion: Conclusion) -> Iterator[str]:
     if report.status is CampaignStatus.RUNNING:
         return  # another process adds them
     if report.status is not CampaignStatus.FINISHED:
-        command = f"fslab run --resume {report.in_commands}".replace(" ", _FIRM)
-        yield f"to finish it: {command}"
+        yield f"to finish it: {finish(report).replace(' ', _FIRM)}"
     elif undecided and not report.counts.as_needed:
         needed = max(max(each.n + (each.further or each.n), each.needed) for each in undecided)
         further_s = (needed - min(each.n for each in undecided)) * report.block_s
-        command = f"fslab run --resume {report.in_commands} --trials {needed}".replace(" ", _FIRM)
+        command = f"{finish(report)} --trials {needed}".replace(" ", _FIRM)
         yield f"to decide the open ones, with all cells in about {format_duration(further_s)}: {command}"

@@ -13,12 +13,11 @@ from fslab.report.figures import Figure, slug, styles
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report, Row
 from fslab.trial_record import Severity
-from fslab.units import Direction, Unit, listed
+from fslab.units import RATES, Direction, listed
 
 BROKEN = "promises_broken"
 LOST = "lost_operations"
 UNFLUSHED = "sync_not_flushed"
-_RATES = frozenset({Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,7 +117,7 @@ def speeds(report: Report) -> tuple[Row, ...]:
     """Return the row of the first rate of each workload."""
     found: dict[str, Row] = {}
     for row in report.rows:
-        if row.better is Direction.HIGHER and row.unit in _RATES:
+        if row.better is Direction.HIGHER and row.unit in RATES:
             found.setdefault(row.workload, row)
     return tuple(found.values())
 

@@ -20,6 +20,7 @@ from fslab.answers.verdict_words import (
 )
 from fslab.report.model import Counts, Report
 from fslab.units import (
+    RATES,
     Direction,
     Unit,
     counted,
@@ -261,6 +262,17 @@ def alike_margins(alike: Sequence[Standing]) -> str:
     """Return the margins of metrics in which stacks are alike, such as ``± 10 %, tails ± 25 %``."""
     known = sorted({each.margin for each in alike})
     return ", ".join([alike_margin(known[0]), *(f"tails {alike_margin(each)}" for each in known[1:])])
+
+
+def row_name(one: Standing, among: Sequence[Standing]) -> str:
+    """Return the workload, and its metric if neither place nor unit say which: ``files: create rate``.
+
+    They do not for others than the first metric, for counts, and for one of several rates, or of one unit.
+    """
+    first, *others = [other for other in among if other.workload == one.workload]
+    kin = RATES if one.unit in RATES else {one.unit}
+    clear = one is first and one.unit is not Unit.COUNT and all(other.unit not in kin for other in others)
+    return one.workload if clear else f"{one.workload}: {metric_text(one.metric)}"
 
 
 def not_compared(one: Standing) -> str:
