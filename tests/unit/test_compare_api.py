@@ -11,6 +11,7 @@ from tests.unit.test_history import night
 
 from fslab.analysis.campaign_comparison import refused
 from fslab.api.comparisons import compare
+from fslab.errors import UsageError
 from fslab.stopping_settings import StoppingRule
 from fslab.store import Format
 from fslab.store.export import export
@@ -57,3 +58,21 @@ def test_an_export_is_compared_as_the_campaign_is(tmp_path: Path) -> None:
     assert [each.workload for each in stored.lines] == ["b", "a"]
     assert exported.lines == stored.lines
     assert exported.a.sequential
+
+
+def test_a_campaign_is_not_compared_with_its_own_trials(tmp_path: Path) -> None:
+    """A gate would pass: 'last' is still the baseline if the run of the new state did not start."""
+    measured = [night(number, 100.0) for number in range(2)]
+    path = made.stored(tmp_path / "store.sqlite", measured)
+    (first, *_), (second, *_) = measured
+    with Store.open(path) as opened:
+        export(opened, second.id, Format.JSON, tmp_path / "base.json")
+    base = str(tmp_path / "base.json")
+    for a, b, told in (
+        (base, "last", "are the same campaign"),
+        ("last", "last", "are the same campaign"),
+        (base, f"{first.id},{second.id}", f"both contain campaign {second.id}"),
+    ):
+        with pytest.raises(UsageError, match=told):
+            compare(a, b, store=path)
+    assert compare(base, first.id, store=path).lines

@@ -50,8 +50,10 @@ def compare(
         hint = "run a study twice, or compare two stacks of one campaign: --stack ext4 --stack xfs"
         raise StoreError(error.what, where=error.where, hint=hint) from error
     same = left is right
-    if same and not within:
-        what = f"'{names[0]}' and '{names[1]}' are the same campaign"
+    of_a, of_b = ({trial.key.campaign for trial in side.trials} for side in (left, right))
+    if not within and (same or of_a & of_b):  # an export of it, too: a run that did not start is not "last"
+        both = "are the same campaign" if of_a == of_b else f"both contain campaign {min(of_a & of_b)}"
+        what = f"'{names[0]}' and '{names[1]}' {both}"
         raise UsageError(what, hint="name another one, or compare two of its stacks: --stack A --stack B")
     left = _of_kernel(_narrowed(left, stacks[:1]), kernels[:1])
     right = _of_kernel(_narrowed(right, stacks[-1:]), kernels[-1:])
