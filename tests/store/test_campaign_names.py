@@ -115,3 +115,14 @@ def test_the_verbs(filled: Store, url: str) -> None:
     assert len(filled.campaigns()) == 2
     assert "deleted 1 campaign\n" in run("delete", "after", "c2", "--yes")
     assert [known.id for known in filled.campaigns()] == ["c1"]
+
+
+def test_a_list_on_a_narrow_terminal_cuts_no_word(
+    filled: Store, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    told = CliRunner().invoke(app, ["results", "--list", "--store", url]).output
+    statuses = [each.status.value for each in filled.campaigns()]
+    assert statuses
+    assert all(status in told for status in statuses)
+    assert told.count(" trial") == len(statuses)

@@ -180,6 +180,15 @@ def shown(found: CampaignComparison, width: int = 80) -> str:
     return printed(campaign_comparison_terminal.show, found, width=width)
 
 
+def test_on_a_narrow_terminal_no_ratio_and_no_verdict_is_cut() -> None:
+    slower = trials(cell(), around(880), "b")
+    lines = shown(compared(trials(cell(), around(1000)), slower), 40).splitlines()
+    assert max(map(len, lines)) <= 40
+    assert "ext4: A 1k IOPS, B 880 IOPS, B ÷ A 0.88 (0.85–0.91): 12 % slower" in " ".join(
+        " ".join(lines).split()
+    )
+
+
 def test_the_terminal_at_80_columns() -> None:
     a = [*trials(cell(), around(1000)), *trials(cell("xfs"), around(1000))]
     sides = (cell(), 880), (cell("xfs"), 1200)

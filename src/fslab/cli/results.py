@@ -78,6 +78,7 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
     from rich.text import Text
 
     from fslab.api.study_campaigns import list_campaigns
+    from fslab.report.terminal_width import wrapped
 
     rows: list[dict[str, Any]] = [
         {
@@ -100,9 +101,15 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
     columns = ["campaign", "study", "status", "trials", *["name"] * any(row["name"] for row in rows)]
     # Titles are shown only if nothing needs to be folded: the study's name says nearly the same.
     shown = ((title, *(str(each[title]) for each in texts)) for title in (*columns, "title"))
-    widths = (max(map(cell_len, column)) for column in shown)
+    widths = [max(map(cell_len, column)) for column in shown]
     if sum(widths) + 2 * len(columns) <= console().width:
         columns.append("title")
+    elif sum(widths[: len(columns)]) + len(columns) > console().width:  # no column would be readable
+        for each in texts:
+            told = {**each, "trials": f"{each['trials']} trials"}
+            line = " · ".join(str(told[title]) for title in columns if told[title])
+            console().print(wrapped(line, console().width))
+        return
     table = Table(box=None, pad_edge=False)
     for title in columns:
         table.add_column(title, no_wrap=title == "campaign", overflow="fold")

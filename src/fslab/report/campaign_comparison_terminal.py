@@ -24,6 +24,7 @@ from fslab.units import Direction, Unit, counted, first_of, format_value, metric
 
 MOST_NAMED = 3
 VERDICT = 20  # least width of the column of verdicts, where they fold
+NARROW_VERDICT = 8  # where even this has no room, each line is a sentence
 _BELOW = "    "
 
 
@@ -75,10 +76,16 @@ def _tables(found: CampaignComparison, width: int) -> Iterator[RenderableType]:
     tall = sum(widths[:-1]) + 2 * len(header) + min(widths[-1], VERDICT) > width
     if tall:  # each stack on a line above its figures
         widths[0] = len(_BELOW)
-    yield _table([header], widths, style="dim")
+    narrow = sum(widths[1:-1]) + len(_BELOW) + 2 * len(header) + NARROW_VERDICT > width
+    if not narrow:
+        yield _table([header], widths, style="dim")
     for name, lines in by_heading.items():
-        yield Text(name, style="bold")
+        yield wrapped(name, width, style="bold")
         styles = [_style(line) for line in lines]
+        if narrow:
+            for (stack, a, b, ratio, verdict), style in zip(rows[name], styles, strict=True):
+                yield wrapped(f"{stack}: A {a}, B {b}, B ÷ A {ratio}: {verdict}", width, style=style)
+            continue
         if not tall:
             yield _table(rows[name], widths, styles=styles)
             continue
