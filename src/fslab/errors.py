@@ -94,7 +94,8 @@ class NeedsRootError(FslabError, exit_code=4):
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
 # Errors for lack of memory or descriptors, whatever the file.
 SHORTAGE = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE})
-SIZES_HINT = "give the medium a larger size or the workload a smaller one"
+LARGER_MEDIUM = "give the medium a larger size"
+SIZES_HINT = f"{LARGER_MEDIUM}, or the workload a smaller one"
 
 
 class NoSpaceError(FslabError, exit_code=5, failure=FailureClass.NO_SPACE):

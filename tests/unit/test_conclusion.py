@@ -414,7 +414,7 @@ def test_more_trials_for_a_known_result_are_reported() -> None:
 def test_the_sentence_names_stacks_as_the_study_does() -> None:
     found: Conclusion = conclude(sparse())
     assert found.sentence.startswith("Take ext4 defaults: best or alike in 27 of 32 metrics. ")
-    assert "btrfs noatime,commit=1 2.08 × (work-8)" in found.sentence
+    assert "btrfs noatime,commit=1 2.08 × (work-8: fsync mean)" in found.sentence
     assert {label.split()[0] for each in found.standings for label in each.labels} == {"ext4", "xfs"}
 
 

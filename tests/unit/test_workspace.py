@@ -21,7 +21,15 @@ from fslab.campaign.running_trial import RunningTrial
 from fslab.campaign.trial_loop import new_id
 from fslab.campaign.undo_journal import CampaignJournal
 from fslab.cell import MediumSpec, TrialKey
-from fslab.errors import FslabError, InterruptedBySignal, NoSpaceError, ToolFailedError, UnsafeError
+from fslab.errors import (
+    LARGER_MEDIUM,
+    SIZES_HINT,
+    FslabError,
+    InterruptedBySignal,
+    NoSpaceError,
+    ToolFailedError,
+    UnsafeError,
+)
 from fslab.feasibility import RefusingJournal
 from fslab.storage import Workspace
 from fslab.storage.media import REGISTRY as MEDIA
@@ -89,6 +97,22 @@ def test_a_failure_says_that_the_study_makes_its_disk_fail(
     assert ("makes this disk fail ('faults: error op=write')" in str(trial.failure)) is (
         caused and bool(faults)
     )
+
+
+@pytest.mark.parametrize("hint", [SIZES_HINT, f"{LARGER_MEDIUM}, or lower files, size or scale"])
+def test_of_a_full_medium_the_hint_names_what_is_full(hint: str, tmp_path: Path) -> None:
+    """A sparse image has less room than its size, and a share of it is filled."""
+    medium = MediumSpec(name="disk", type="ram", options={"size": "8g", "room": "1g"})
+    stack = made.CELL.stack.model_copy(update={"medium": medium, "fill": "90%"})
+    opened = Workspace(campaign="c", runtime=tmp_path, images=tmp_path, journal=RefusingJournal())
+    full = made.CELL.model_copy(update={"stack": stack})
+    key = TrialKey(campaign="c", block=0, seed=1)
+    trial = RunningTrial(cell=full, key=key, workspace=opened, machine={})
+    with trial.guarded():
+        raise NoSpaceError("full", hint=hint)
+    said = str(trial.failure)
+    assert "give the medium more 'room' or a larger size, or " in said
+    assert said.endswith(", or lower 'fill'")
 
 
 def deepen(directory: Path, levels: int = 3000) -> None:

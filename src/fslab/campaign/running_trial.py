@@ -15,7 +15,7 @@ from fslab.campaign.probing import Findings
 from fslab.cell import Cache, Cell, TrialKey
 from fslab.errors import (
     FULL_DISK,
-    SIZES_HINT,
+    LARGER_MEDIUM,
     BusyError,
     FailureClass,
     FslabError,
@@ -118,7 +118,7 @@ class RunningTrial:
         """Return the error for an OSError of a broken or full file system under test, or of a workload that removed its
         own directory. Re-raise others: they are bugs."""
         if error.errno in FULL_DISK:
-            return NoSpaceError(f"no space left: {error}", hint="give the medium a larger size")
+            return NoSpaceError(f"no space left: {error}", hint=LARGER_MEDIUM)
         if error.errno in BROKEN:
             return FslabError(f"the file system failed: {error}", hint="look at the kernel log (dmesg)")
         if self.work is not None and error.filename == str(self.work) and not self.work.is_dir():
@@ -223,11 +223,13 @@ class RunningTrial:
                 "raise 'guest_memory'" if machine.memory or machine.type != "host" else "end other programs"
             )
             failure.hint = f"{more}, or let the workload use less memory"
-        elif failure.hint == SIZES_HINT:
+        elif failure.hint and failure.hint.startswith(LARGER_MEDIUM):
             planned = parsed_stack(self.cell.stack).medium_plan(self.workspace.images)
             if (planned.holds_bytes or 0) < (planned.size_bytes or 0):
                 more = f"more '{planned.holds_key}' or a larger size"
-                failure.hint = f"give the medium {more}, or the workload a smaller one"
+                failure.hint = failure.hint.replace("a larger size", more, 1)
+            if self.cell.stack.fill:
+                failure.hint += ", or lower 'fill'"
         elif faults and failure.failure in BY_FAULTS:
             failure.hint = f"the study makes this disk fail ('faults: {faults}'): that can be the cause"
 

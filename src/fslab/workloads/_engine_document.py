@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fslab import untrusted_text
-from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
+from fslab.errors import LARGER_MEDIUM, FslabError, NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.validity.facts import Rate
 from fslab.workloads import ToolOutput, is_known
 
@@ -102,10 +102,11 @@ def rates_over_time(done: Mapping[str, Entry]) -> tuple[Rate, ...]:
 
 def _failure(error: Mapping[str, Any]) -> FslabError:
     what = f"fslab-engine: {error['message']}"
+    where = None if str(error["path"]) in what else error["path"]
     if error["kind"] == "no_space":
-        hint = "give the medium a larger size, or lower files, size or scale"
-        return NoSpaceError(what, where=error["path"], hint=hint)
+        hint = f"{LARGER_MEDIUM}, or lower files, size or scale"
+        return NoSpaceError(what, where=where, hint=hint)
     if error["kind"] == "no_memory":
         hint = "give the machine more memory, or lower files, size, buffer or threads"
-        return ToolFailedError(what, where=error["path"], hint=hint)
-    return ToolFailedError(what, where=error["path"])
+        return ToolFailedError(what, where=where, hint=hint)
+    return ToolFailedError(what, where=where)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from fslab import scaling
-from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
+from fslab.errors import LARGER_MEDIUM, NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.filesystem_abilities import Ability, Needs
 from fslab.system.tool_messages import reports_full_disk
 from fslab.system.tools import Tool
@@ -186,7 +186,7 @@ class Sysbench(Workload[SysbenchParameters]):
         text = output.stdout
         if fatal := re.search(r"^FATAL: (.*)$", text, re.MULTILINE):
             if reports_full_disk(fatal[1]):
-                hint = "give the medium a larger size or the workload a smaller file-total-size"
+                hint = f"{LARGER_MEDIUM}, or the workload a smaller file-total-size"
                 raise NoSpaceError(f"sysbench: {fatal[1]}", hint=hint)
             raise ToolFailedError(f"sysbench: {fatal[1]}")
         rates = {name: _figure(text, f"{name}/s") for name in ("reads", "writes", "fsyncs")}
