@@ -122,7 +122,4 @@ def test_a_list_on_a_narrow_terminal_cuts_no_word(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "20")
     told = CliRunner().invoke(app, ["results", "--list", "--store", url]).output
-    statuses = [each.status.value for each in filled.campaigns()]
-    assert statuses
-    assert all(status in told for status in statuses)
-    assert told.count(" trial") == len(statuses)
+    assert told.count("interrupted") == told.count(" trial") == len(filled.campaigns())

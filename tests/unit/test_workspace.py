@@ -78,6 +78,16 @@ def test_a_runtime_directory_that_is_removed_meanwhile_is_named(tmp_path: Path) 
     assert "the workload has removed its directory" in str(trial.failure)
 
 
+def fail(trial: RunningTrial, error: FslabError) -> None:
+    """Let an error end a trial."""
+    with trial.guarded(), ExitStack() as undo:
+        undo.callback(raising, error)
+
+
+def raising(error: FslabError) -> None:
+    raise error
+
+
 @pytest.mark.parametrize(
     ("error", "caused"), [(ToolFailedError("fio: EIO"), True), (NoSpaceError("x"), False)]
 )
@@ -92,8 +102,7 @@ def test_a_failure_says_that_the_study_makes_its_disk_fail(
     key = TrialKey(campaign="c", block=0, seed=1)
     faulty = made.CELL.model_copy(update={"stack": stack})
     trial = RunningTrial(cell=faulty, key=key, workspace=opened, machine={})
-    with trial.guarded():
-        raise error
+    fail(trial, error)
     assert ("makes this disk fail ('faults: error op=write')" in str(trial.failure)) is (
         caused and bool(faults)
     )
@@ -108,8 +117,7 @@ def test_of_a_full_medium_the_hint_names_what_is_full(hint: str, tmp_path: Path)
     full = made.CELL.model_copy(update={"stack": stack})
     key = TrialKey(campaign="c", block=0, seed=1)
     trial = RunningTrial(cell=full, key=key, workspace=opened, machine={})
-    with trial.guarded():
-        raise NoSpaceError("full", hint=hint)
+    fail(trial, NoSpaceError("full", hint=hint))
     said = str(trial.failure)
     assert "give the medium more 'room' or a larger size, or " in said
     assert said.endswith(", or lower 'fill'")
