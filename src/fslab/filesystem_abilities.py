@@ -19,6 +19,7 @@ class Ability(StrEnum):
     HARD_LINKS = "hard links"
     SYMLINKS = "symbolic links"
     PERMISSIONS = "owners and permissions"
+    NOBODY = "files of the user nobody"
     XATTR = "extended attributes"
     SPARSE = "sparse files"
     REFLINK = "reflinks"

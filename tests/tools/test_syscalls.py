@@ -58,7 +58,7 @@ def test_no_file_here_is_persistent_memory(tmp_path: Path) -> None:
 
 
 def test_what_is_tried_leaves_nothing_behind(tmp_path: Path) -> None:
-    links = Needs(abilities=frozenset({Ability.HARD_LINKS, Ability.SYMLINKS, Ability.XATTR}))
+    links = Needs(abilities=frozenset({Ability.HARD_LINKS, Ability.SYMLINKS, Ability.NOBODY, Ability.XATTR}))
     feasibility.check_mounted(tmp_path, links, "this one")
     assert list(tmp_path.iterdir()) == []
 
@@ -70,3 +70,10 @@ def test_what_fails_when_tried_is_unsupported_with_the_kernel_s_own_word() -> No
         UnsupportedError, match=r"needs direct writes, which fails on proc here \(No such file"
     ):
         feasibility.check_mounted(Path("/proc/self"), needs, "proc")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="for another user, servers run as this user")
+def test_a_file_system_without_owners_can_belong_to_the_user_of_servers() -> None:
+    with pytest.raises(UnsupportedError, match="needs files of the user nobody") as caught:
+        feasibility.check_mounted(Path("/proc/self"), Needs(abilities=frozenset({Ability.NOBODY})), "proc")
+    assert "mount it with uid=65534,gid=65534; or remove" in (caught.value.hint or "")

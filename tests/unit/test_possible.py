@@ -42,6 +42,8 @@ def cell(filesystem: str | None, tool: str, **parameters: str | int | bool) -> C
         ("ext4", "engine", {"operation": "sync-write", "method": "reflink"}, "it needs reflinks"),
         ("xfs", "engine", {"operation": "sync-write", "method": "reflink"}, None),
         ("zfs", "engine", {"operation": "small-files"}, None),
+        ("vfat", "packages", {}, "hard links"),
+        ("vfat", "samba", {}, None),  # with mount options for one owner
         *((each, "crash", {}, "promises for a power cut") for each in ("f2fs", "jfs", "reiserfs", "bcachefs")),
         ("nilfs2", "crash", {"application": "sqlite"}, "promises for a power cut"),
         ("f2fs", "recovery", {}, "promises for a power cut"),

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from fslab import scaling
 from fslab.applications import Amount, DriveRequest, StepLoad, SteppedApplication, run_program
 from fslab.applications import _source_tree as trees
+from fslab.filesystem_abilities import Ability
 from fslab.system.tools import Tool
 
 _DPKG = Tool(program="dpkg", package="dpkg")
@@ -71,6 +72,7 @@ class PackagesLoad(StepLoad):
 class Packages(SteppedApplication):
     summary = "dpkg: unpack packages, replace them by newer ones, remove them"
     tools = (_DPKG, _DPKG_DEB)
+    abilities = frozenset({Ability.HARD_LINKS})  # dpkg keeps the previous status database as a link
     Load = PackagesLoad
     removes = frozenset({"remove"})
 

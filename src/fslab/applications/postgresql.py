@@ -33,6 +33,7 @@ from fslab.applications import (
 from fslab.applications import _postgresql_server as server
 from fslab.applications._servers import DamagedError
 from fslab.errors import ToolFailedError
+from fslab.filesystem_abilities import Ability
 from fslab.storage.crash_promises import Promises
 from fslab.units import Size, parse_size
 
@@ -133,6 +134,7 @@ class Postgresql(DurableApplication):
 
     summary = "PostgreSQL: pgbench, by synchronous_commit and others"
     tools = (server.TOOL,)
+    abilities = frozenset({Ability.NOBODY})
     transaction_s = 0.01
     laid_out_bytes = 40 << 20
     Load = PgbenchLoad

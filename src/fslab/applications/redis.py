@@ -28,6 +28,7 @@ from fslab.applications import _redis as server
 from fslab.applications import _servers as servers
 from fslab.applications import _untrusted_data as untrusted
 from fslab.applications._servers import DamagedError
+from fslab.filesystem_abilities import Ability
 from fslab.storage.crash_promises import Promises
 
 _AROUND_BYTES = 80  # of a command in the log
@@ -85,6 +86,7 @@ class Redis(DurableApplication):
 
     summary = "Redis: sets of keys, by appendfsync"
     tools = (server.TOOL, server.CHECK)
+    abilities = frozenset({Ability.NOBODY})
     transaction_s = 0.005
     laid_out_bytes = 1 << 20
     continues = "Redis syncs its log by the clock"

@@ -35,6 +35,7 @@ from fslab.applications import (
 )
 from fslab.applications import _servers as servers
 from fslab.errors import FslabError, ToolFailedError
+from fslab.filesystem_abilities import Ability
 from fslab.storage.crash_promises import Promise, Promises
 from fslab.system import syscalls, users
 from fslab.system.files import closed_after, memory_file
@@ -120,6 +121,7 @@ class Samba(DurableApplication):
 
     summary = "Samba: files are uploaded, downloaded, listed and deleted over SMB"
     tools = (SMBD, CLIENT, STDBUF)
+    abilities = frozenset({Ability.NOBODY})
     Load = SambaLoad
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:

@@ -32,6 +32,7 @@ from fslab.applications import (
 from fslab.applications import _qemu as qemu
 from fslab.applications import _untrusted_data as untrusted
 from fslab.applications._servers import DamagedError
+from fslab.filesystem_abilities import Ability
 from fslab.storage.crash_promises import Promises
 from fslab.units import SomeSize, parse_size, shown_size
 
@@ -125,6 +126,7 @@ class VmImage(DurableApplication):
 
     summary = "image of a virtual machine's disk (raw, qcow2): random writes and reads by QEMU"
     tools = (qemu.IMG, qemu.IO)
+    abilities = frozenset({Ability.NOBODY})
     Load = VmImageLoad
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:

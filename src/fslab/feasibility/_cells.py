@@ -16,7 +16,7 @@ from fslab.machine.planned_machine import here
 from fslab.storage import Workspace, initial_content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import namespaces
+from fslab.system import namespaces, users
 from fslab.units import first_of
 from fslab.workloads import parsed
 
@@ -172,10 +172,12 @@ def check_mounted(directory: Path, needs: Needs, filesystem: str) -> None:
         try:
             TRIES[ability](path)
         except OSError as error:
+            others = "remove this file system from the study, or change the workload"
+            owned = f"a file system with one owner: mount it with uid={users.NOBODY},gid={users.NOBODY}; or {others}"
             raise UnsupportedError(
                 f"not possible: it needs {ability}, which fails on {filesystem} here ({error.strerror})",
                 where=str(directory),
-                hint="remove this file system from the study, or change the workload",
+                hint=owned if ability is Ability.NOBODY else others,
             ) from error
         finally:
             for made in (path, _other(path)):
@@ -195,6 +197,12 @@ def _hard_link(path: Path) -> None:
     _other(path).hardlink_to(path)
 
 
+def _nobody(path: Path) -> None:
+    if os.geteuid() == 0:  # for another user, servers run as this user
+        path.touch()
+        os.chown(path, users.NOBODY, users.NOBODY)
+
+
 def _overlay(path: Path) -> None:
     if os.geteuid() == 0:  # another user needs a process of its own for it (namespaces.overlay)
         namespaces.try_overlay(path)
@@ -205,5 +213,6 @@ TRIES = {
     Ability.DIRECT_WRITES: _direct,
     Ability.HARD_LINKS: _hard_link,
     Ability.SYMLINKS: lambda path: path.symlink_to(TRY_NAME),
+    Ability.NOBODY: _nobody,
     Ability.OVERLAY: _overlay,
 }
