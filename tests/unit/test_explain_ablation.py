@@ -106,6 +106,28 @@ def test_what_both_stacks_have_is_not_why_one_is_slower() -> None:
     assert both == ("barriers",), "XFS flushes, too, although nothing switches that off"
 
 
+def test_a_share_is_measured_with_what_both_stacks_have_switched_on() -> None:
+    """Measured with ext4 and XFS on a hard disk: the journal's data matters only where nothing is flushed."""
+    both = "barriers+data-journalling"
+    factors = {"s": 1.0, "f": 1.1, "barriers": 23.0, "data-journalling": 1.0, both: 52.0}
+    values = {name: dict.fromkeys(range(4), factor) for name, factor in factors.items()}
+    plan = a_plan("barriers", "data-journalling", common=("barriers",))
+    plan = plan.model_copy(update={"off": {**plan.off, both: both}})
+    found, words = told(plan, values)
+    assert found.complete
+    assert (found.shares["data-journalling"].factor, found.rest.factor) == pytest.approx((1, 1.1))
+    assert not any("because of" in line for line in words)
+    assert any("by a factor of 23 (23–23), alone" in line for line in words)
+    slow, fast = (seen(cell(name, parameters=DIRECT), {}) for name in ("ext4", "xfs"))
+    switches = ablation.candidates(slow, fast, ["barriers", "journal", "commit-interval"])
+    cells, complete = ablation.cells(slow, fast, switches)
+    assert complete
+    alone = ablation.common(switches, fast)
+    assert "barriers" in alone
+    assert not [names for names in cells if "+" in names and set(names.split("+")) & set(alone)]
+    assert ablation.matter(plan, found) == []
+
+
 def test_another_question_is_not_a_share_of_the_difference() -> None:
     values = {"s": LEVEL, "f": dict.fromkeys(range(4), 3.0), "page-cache": dict.fromkeys(range(4), 0.5)}
     found, words = told(a_plan("page-cache"), values)

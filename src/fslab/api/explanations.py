@@ -268,7 +268,8 @@ def read_ablation(campaign: Campaign, store: Store) -> tuple[Ablation, Attributi
     return plan, plans.attributed(plan, values, coverage)
 
 
-def effective(found: Attribution) -> list[str]:
-    """Return the mechanisms to measure together next; empty if fewer than two mechanisms have an effect."""
-    names = plans.matter(found)
+def effective(campaign: Campaign, found: Attribution) -> list[str]:
+    """Return the mechanisms to measure together after an ablation; empty if fewer than two have an effect."""
+    plan = campaign.settings.ablation
+    names = plans.matter(plan, found) if plan is not None else []
     return names if len(names) > 1 else []

@@ -177,7 +177,7 @@ class _Again:
                 return explanations.run_ablation(made, self.store, shown, self.wipe, self.agreed)
 
         made, found = measured(more.only or [])
-        together = [] if found is None or found.complete else explanations.effective(found)
+        together = [] if found is None or found.complete else explanations.effective(made, found)
         if together:
             if not as_json:  # JSON is one document: that of the last round
                 _print_ablation(made, self.store, as_json=False)

@@ -44,10 +44,10 @@ class Attribution(Frozen):
     """The division of a ratio. ``ratio`` is fast ÷ slow, so that factors above 1 close the gap.
 
     The product of ``rest`` and the ``shares`` of mechanisms that only the slower stack has is exactly ``ratio``: what
-    the others cost, the faster stack pays, too. ``alone``: the effect of each mechanism if only that
-    one is switched off. ``complete``: all combinations were measured. Otherwise a share is the effect of the mechanism
-    alone, and ``rest`` contains all interactions. ``costs``: the effects of switches that make another workload or
-    volume, which are not shares.
+    the others cost, the faster stack pays, too, and their shares are their effects alone. ``alone``: the effect of each
+    mechanism if only that one is switched off. ``complete``: all combinations of what only the slower stack has were
+    measured. Otherwise a share is the effect of the mechanism alone, and ``rest`` contains all interactions. ``costs``:
+    the effects of switches that make another workload or volume, which are not shares.
     """
 
     ratio: Share
@@ -69,11 +69,13 @@ def attribute(
 
     ``slow``: values by block for each set of mechanisms that was off (the empty set: the original). ``fast``: values of
     the other stack by block. Larger values are better. ``coverage``: of the interval of the ratio, and of those of all
-    shares together. ``common``: mechanisms that the other stack has too.
+    shares together. ``common``: mechanisms that the other stack has too: in both stacks they are on, so no share is
+    computed with one of them off.
     """
     names = sorted({name for off in slow for name in off})
-    complete = all(frozenset(chosen) in slow for chosen in _subsets(names))
-    used = [*_subsets(names)] if complete else [(), *((name,) for name in names)]
+    dividing = [name for name in names if name not in common]
+    complete = all(frozenset(chosen) in slow for chosen in _subsets(dividing))
+    used = {*(_subsets(dividing) if complete else [()]), *((name,) for name in names)}
     sets = [frozenset(chosen) for chosen in used]
     blocks = sorted(set(fast).intersection(*(slow[off] for off in sets)))
     if not blocks or any(value <= 0 for values in (fast, *slow.values()) for value in values.values()):
@@ -81,11 +83,13 @@ def attribute(
     logs = [{off: log(slow[off][block]) for off in sets} for block in blocks]
     ends = [log(fast[block]) for block in blocks]
     shares = {
-        name: [_shapley(values, name, names) if complete else _alone(values, name) for values in logs]
+        name: [
+            _shapley(values, name, dividing) if complete and name in dividing else _alone(values, name)
+            for values in logs
+        ]
         for name in names
     }
     gaps = [end - values[frozenset()] for end, values in zip(ends, logs, strict=True)]
-    dividing = [name for name in names if name not in common]
     rest = [gap - sum(shares[name][index] for name in dividing) for index, gap in enumerate(gaps)]
     each = 1 - (1 - coverage) / max(len(names), 1)
     return Attribution(
@@ -158,10 +162,11 @@ def common(switches: Iterable[str], fast: Evidence) -> tuple[str, ...]:
 def cells(slow: Evidence, fast: Evidence, switches: Mapping[str, Switch]) -> tuple[dict[str, Cell], bool]:
     """Return the slower cell with sets of mechanisms off, by their names joined with ``+``; whether these are all sets.
 
-    Up to three mechanisms: all combinations. More: each alone (those with an effect are then measured together). A
-    switch that makes another workload or volume is measured alone.
+    Up to three mechanisms: all combinations. More: each alone (those with an effect are then measured together). Alone
+    are also measured a mechanism that the faster stack has, too, and a switch that makes another workload or volume.
     """
-    dividing = [name for name in switches if not REGISTRY.get(name).alters]
+    both = common(switches, fast)
+    dividing = [name for name in switches if name not in both and not REGISTRY.get(name).alters]
     complete = len(dividing) <= MOST_TOGETHER
     sizes = range(1, (len(dividing) if complete else 1) + 1)
     sets = [chosen for size in sizes for chosen in combinations(dividing, size)]
@@ -177,9 +182,12 @@ def cells(slow: Evidence, fast: Evidence, switches: Mapping[str, Switch]) -> tup
     return found, complete
 
 
-def matter(found: Attribution) -> list[str]:
-    """Return the mechanisms that have an effect alone, the strongest first, as many as can be measured together."""
-    effective = [name for name, share in found.alone.items() if share.nothing is False]
+def matter(ablation: Ablation, found: Attribution) -> list[str]:
+    """Return the mechanisms of only the slower stack that have an effect alone, the strongest first, as many as can be
+    measured together."""
+    effective = [
+        name for name, share in found.alone.items() if share.nothing is False and name not in ablation.common
+    ]
     return sorted(effective, key=lambda name: -abs(found.alone[name].factor - 1))[:MOST_TOGETHER]
 
 
@@ -278,7 +286,7 @@ def _of_share(ablation: Ablation, found: Attribution, name: str, *, gap: bool) -
         verdict = "not the cause" if slight else "open: more trials are needed"
         what = _effect(share, ablation.slow, gap=False)
         return f"{cause}: {verdict}; switching it off ({switch}) {what}"
-    together = found.complete and len(found.shares) > 1
+    together = found.complete and name not in ablation.common and len(found.shares) - len(ablation.common) > 1
     how = "on average over all orders of switching off" if together else "alone"
     alone_too = f"; alone by {_factor(_as_said(alone, share))}" if how != "alone" else ""
     both = f". {ablation.fast} has it, too" if name in ablation.common else ""
