@@ -163,3 +163,19 @@ def test_variables_are_scaled_where_it_is_known_that_they_are_amounts(
     found = FILEBENCH.scaled(parameters, 0.1).get("set")
     assert (found and found.value) == scaled
     assert FILEBENCH.unscaled(parameters) == left
+
+
+@pytest.mark.parametrize(
+    ("raw", "headline"),
+    [
+        ({"personality": "varmail"}, ("ops_rate",)),
+        ({"personality": "varmail", "set": "eventrate=100"}, ("latency_mean", "ops_rate")),
+        ({"personality": "videoserver"}, ("latency_mean", "ops_rate")),
+    ],
+)
+def test_the_latency_of_a_workload_that_goes_by_the_clock_comes_before_its_rate(
+    raw: dict[str, str], headline: tuple[str, ...]
+) -> None:
+    parameters = FILEBENCH.Parameters.model_validate(raw)
+    assert FILEBENCH.headline(parameters) == headline
+    assert tuple(metric.name for metric in FILEBENCH.metrics(parameters))[: len(headline)] == headline

@@ -569,3 +569,21 @@ def test_of_a_file_of_mistakes_not_every_line_is_explained() -> None:
         "f", "".join(f"[{number}]\n" for number in range(2000)), given=frozenset(), variables={}
     )
     assert found.refused == ["f: has 2000 jobs, at most 32 are possible: split it"]
+
+
+@pytest.mark.parametrize(
+    ("line", "headline"),
+    [
+        ("rw=randread\nrate_iops=40", ("read_lat_mean", "read_iops")),
+        ("rw=write\nrate=1m\nfsync=8", ("write_lat_mean", "fsync_mean", "write_bandwidth")),
+        ("rw=randread\nthinktime=1ms\ngtod_reduce=1", ("read_iops",)),
+        ("rw=randread", ("read_iops",)),
+    ],
+)
+def test_the_latency_of_a_job_that_is_held_back_comes_before_the_rate_that_it_asks_for(
+    line: str, headline: tuple[str, ...]
+) -> None:
+    """A disk that is slower by a third serves the same 40 requests per second: only the latency shows it."""
+    parameters = parsed(f"[a]\nsize=1m\n{line}\n")
+    assert FIO.headline(parameters) == headline
+    assert tuple(metric.name for metric in FIO.metrics(parameters))[: len(headline)] == headline

@@ -84,9 +84,9 @@ class Workload(ABC, Generic[P]):
         """Return the names of the metrics that a table shows, usually one to three, the most important first."""
 
     def headline_first(self, parameters: P, metrics: Iterable[Metric]) -> tuple[Metric, ...]:
-        """Return metrics in the order of ``metrics``."""
-        names = self.headline(parameters)
-        return tuple(sorted(metrics, key=lambda metric: metric.name not in names))
+        """Return those of the headline in its order, then the others in the order of ``metrics``."""
+        places = {name: place for place, name in enumerate(self.headline(parameters))}
+        return tuple(sorted(metrics, key=lambda metric: places.get(metric.name, len(places))))
 
     @abstractmethod
     def commands(self, parameters: P, job: Job) -> Commands:

@@ -33,6 +33,7 @@ from fslab.workloads._fio_output import (
     figures,
     jobs_of,
     latencies,
+    latencies_if_paced,
     log_options,
     logs_of,
     rates,
@@ -83,11 +84,15 @@ class FioJobs(Workload[J]):
         return self.headline_first(parameters, found)
 
     def headline(self, parameters: J) -> tuple[str, ...]:
-        """Return IOPS of random jobs, bandwidth of others: the sum of jobs that run together, else each job's own."""
+        """Return IOPS of random jobs, bandwidth of others: the sum of jobs that run together, else each job's own.
+
+        Before it, the mean latencies of a job that is held back: its rate is what its options ask for.
+        """
         jobs, sums = parameters.jobs, _sums(parameters.jobs)
         names = []
         for index, job in enumerate(jobs):
             for direction in job.directions:
+                names += [_named(job, name) for name in latencies_if_paced(job, direction)]
                 group = next((g for g in sums if g.direction == direction and index in g.places), None)
                 together = [jobs[place] for place in group.places] if group else [job]
                 rate = "iops" if all(each.random for each in together) else "bandwidth"

@@ -19,6 +19,7 @@ from fslab.units import Direction, Unit
 from fslab.validity.facts import Depth, Rate
 from fslab.workloads import is_known
 from fslab.workloads._fio_one_job import OneJob
+from fslab.workloads._fio_options import PACED
 
 REPORT = "fio.json"
 _ENDED = re.compile(r"^fio: pid=\d+, got signal=(\d+)", re.MULTILINE)  # reap_threads in backend.c
@@ -110,6 +111,13 @@ def declared(job: OneJob) -> list[Metric]:
     # CPU shares refer to the job's run time: a job that does more work per second may use more CPU.
     shares = ("cpu_user", "cpu_system")
     return found + [Metric(name=name, unit=Unit.PERCENT, better=Direction.NEITHER) for name in shares]
+
+
+def latencies_if_paced(job: OneJob, direction: str) -> tuple[str, ...]:
+    """Return the mean latencies of a job whose options limit its rate; empty for others, and if fio measures none."""
+    if PACED.isdisjoint(job.options) or not _NO_LATENCIES.isdisjoint(job.options):
+        return ()
+    return (f"{direction}_lat_mean", *(["fsync_mean"] if job.syncs and direction == "write" else []))
 
 
 def _latency(name: str) -> Metric:
