@@ -380,7 +380,7 @@ def test_one_module_compares() -> None:
 
     One module divides a ratio, instead of comparing two stacks.
     """
-    modules_that_describe = {"median", "multimodality", "time_series"}
+    modules_that_describe = {"median", "multimodality", "relative_drift", "time_series"}
     assert modules_that_describe < {path.stem for path in (SOURCE / "fslab" / "stats").glob("*.py")}
     describing = {"Interval", "Reason", *modules_that_describe}
     found = {

@@ -91,3 +91,24 @@ def test_trials_that_resemble_the_ones_before() -> None:
     assert found.warning.data["lag1"] > 0.5
     small = [100 + (value - 100) * 0.05 for value in wave]
     assert kinds(series(small)) == []
+
+
+@pytest.mark.parametrize("better", [Direction.HIGHER, Direction.LOWER])
+def test_one_stack_that_becomes_slower_than_the_others_is_named(better: Direction) -> None:
+    """The machine becomes faster; the speed of ``btrfs`` relative to it falls by a fifth."""
+
+    def stack(name: str, values: Sequence[float]) -> Series:
+        speeds = [value * (1 + 0.02 * block) for block, value in enumerate(values)]
+        return series(
+            [1 / speed if better is Direction.LOWER else speed for speed in speeds], stack=name, better=better
+        )
+
+    ageing = [value * (1 - 0.025 * block) for block, value in enumerate(CALM)]
+    others = (stack("ext4", CALM[::-1]), stack("xfs", CALM[3:] + CALM[:3]))
+    campaign = campaign_warnings((*others, stack("btrfs", ageing)))
+    (one,) = [each for each in campaign if each.warning.kind == "stack_drift"]
+    assert one.warning.severity == Severity.WARNING
+    assert one.series is not None
+    assert one.series.stack == "btrfs"
+    assert one.warning.message == "it became slower by 23 % within 10 blocks, relative to the other stacks"
+    assert "stack_drift" not in kinds(*others, stack("btrfs", CALM))

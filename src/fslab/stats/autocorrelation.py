@@ -19,6 +19,7 @@ CORRELATED_LEAST = 10  # values; the estimate of a shorter series is mostly its 
 _EQUAL = 1e-20
 _SMALLEST = 0.1
 _LARGEST = 0.85
+UNKNOWN = 0.5  # where the values do not show it
 
 
 def widening(samples: Floats, common: CommonCorrelation | None = None) -> Floats:
@@ -57,8 +58,14 @@ def _clear(values: float) -> float:
 
 
 def _factor(rho: Floats, values: float, limit: float) -> Floats:
+    upper = _upper(rho, values, limit)
+    return np.sqrt((1 + upper) / (1 - upper))
+
+
+def _upper(rho: Floats, values: float, limit: float) -> Floats:
+    """Return the upper limit; 0 for an estimate that does not exceed ``limit``."""
     upper = np.clip(rho + 1.15 * np.sqrt((1 - np.minimum(rho * rho, 1)) / values), 0, _LARGEST)
-    return np.where(rho > limit, np.sqrt((1 + upper) / (1 - upper)), 1.0)
+    return np.where(rho > limit, upper, 0.0)
 
 
 def autocorrelation(samples: Floats) -> Floats:
@@ -86,16 +93,21 @@ def common(series: Iterable[Floats], values: float) -> CommonCorrelation | None:
     return CommonCorrelation(lag1=float(np.mean(found)), values=int(values)) if found else None
 
 
-def of_cells(cells: Sequence[Mapping[int, float]]) -> CommonCorrelation | None:
+def of_cells(
+    cells: Sequence[Mapping[int, float]], *, without_trend: bool = False
+) -> CommonCorrelation | None:
     """Return the autocorrelation of the values themselves, from those of all cells of a campaign by block.
 
     With von Neumann's ratio R = Σ(xᵢ − xᵢ₊₁)²/Σ(xᵢ − x̄)², 1 − R/2 of a cell's n values has the mean (1 − 2/n)²·ρ,
     nearly (simulated for ρ from 0 to 0.5, also for few values), and the variance 1/(n − 2). So a cell tells as much as
     (n − 2)³/n² values of a long series. What slows a whole block makes cells alike. Products of neighbours are
     correlated by r² if values are by r, so that K cells show no more than K/(1 + (K − 1)·r²) independent ones do.
+    ``without_trend``: of what remains of each cell beside a straight line, which takes 1/(n − 2) from 1 − R/2.
     Source: von Neumann, Ann. Math. Statist. 12 (1941) 367.
     """
     series = [{block: cell[block] for block in sorted(cell)} for cell in cells if len(cell) > 2]
+    if without_trend:
+        series = [dict(zip(cell, _beside_line([*cell.values()]), strict=True)) for cell in series]
     series = [cell for cell in series if np.var([*cell.values()]) > _EQUAL]
     if not series:
         return None
@@ -105,7 +117,7 @@ def of_cells(cells: Sequence[Mapping[int, float]]) -> CommonCorrelation | None:
         own, size = np.array([*cell.values()]), len(cell)
         for block, value in zip(cell, (own - own.mean()) / own.std(), strict=True):
             blocks[block].append(float(value))
-        along += (size - 2) * (1 - (np.diff(own) ** 2).sum() / own.var() / size / 2)
+        along += (size - 2) * (1 - (np.diff(own) ** 2).sum() / own.var() / size / 2) + without_trend
         weight += (size - 2) ** 3 / size**2
     count, alike = len(series), 0.0
     if count > 1:
@@ -113,3 +125,20 @@ def of_cells(cells: Sequence[Mapping[int, float]]) -> CommonCorrelation | None:
         alike = min(1.0, max(0.0, (count * together - 1) / (count - 1)))
     values = weight / (1 + (count - 1) * alike**2)
     return CommonCorrelation(lag1=min(1.0, along / weight), values=values, least=VALUES_LEAST)
+
+
+def assumed(common: CommonCorrelation | None, own: CommonCorrelation | None) -> float:
+    """Return the autocorrelation that :func:`widening` would use: the upper limit of that of all cells, or of a single
+    one if it is larger by more than its standard error; 0.5 where the cells do not show it."""
+    if common is None or not common.is_known:
+        return UNKNOWN
+    alone = [own] if own is not None and own.lag1 > common.lag1 + own.values**-0.5 else []
+    return max(float(_upper(np.array([each.lag1]), each.values, _SMALLEST)[0]) for each in (common, *alone))
+
+
+def _beside_line(values: Sequence[float]) -> list[float]:
+    """Return what remains of values beside the straight line of least squares."""
+    steps = np.arange(len(values)) - (len(values) - 1) / 2
+    centred = np.array(values) - np.mean(values)
+    remaining: list[float] = (centred - steps * (steps @ centred) / (steps @ steps)).tolist()
+    return remaining

@@ -7,9 +7,11 @@ They give no warning if there are too few trials to detect their problem.
 import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import log
 
 from fslab.registry import Registry, decorator_of
 from fslab.stats.multimodality import dip
+from fslab.stats.relative_drift import BLOCKS_LEAST, relative_drifts
 from fslab.stats.time_series import autocorrelation, change_points, trend
 from fslab.trial_record import Severity, ValidityWarning
 from fslab.units import Direction
@@ -59,6 +61,7 @@ _LEVEL = 0.01
 _LEVEL_OF_DRIFT = 0.02  # five blocks that all change in one direction have p = 2/5! = 0.017
 _SPREAD = 0.02  # autocorrelation within a range of 2 % affects no comparison
 _DRIFT = 0.05  # a smaller drift does not matter
+_LEVEL_OF_STACKS = 0.05  # of all cells together
 _APART = 1.05  # ratio of the two levels; smaller ratios do not matter
 
 
@@ -114,6 +117,43 @@ def drift(campaign: tuple[Series, ...]) -> Iterator[tuple[None, Issue]]:
         f"all cells became {word} during the campaign, by {100 * abs(line.change):.0f} %{since}",
         change=line.change, p_value=line.p_value, blocks=len(blocks),
     )  # fmt: skip
+
+
+@campaign_rule(
+    "a stack became faster or slower during the campaign, relative to the others",
+    when=f"a stack's first figure of a workload went one way with the blocks, relative to the other stacks, by "
+    f"{_DRIFT:.0%} or more (Mann–Kendall at {_LEVEL_OF_STACKS:.0%} for all of a campaign together; from "
+    f"{BLOCKS_LEAST} blocks on, with many stacks and workloads from 6 to 8)",
+    hint="its ratios depend on how long the campaign is: look for what fills, ages or heats up, and measure longer",
+)
+def stack_drift(campaign: tuple[Series, ...]) -> Iterator[tuple[Series, Issue]]:
+    """Comparisons by block remove what all stacks have in common, but not this: the mean of a ratio that changes says
+    nothing of its next block, and a campaign that ends as soon as stacks differ ends at another ratio.
+    """
+    groups: dict[str, list[Series]] = {}
+    for each in campaign:
+        if (
+            each.headline
+            and each.better is not Direction.NEITHER
+            and min(each.values.values(), default=0) > 0
+        ):
+            groups.setdefault(each.workload, []).append(each)
+    of_groups = [*groups.values()]
+    for one in relative_drifts(
+        [[*map(_log_speeds, own)] for own in of_groups], alpha=_LEVEL_OF_STACKS, least=_DRIFT
+    ):
+        own = of_groups[one.group]
+        word = "faster" if one.change > 0 else "slower"
+        others = "the other stacks" if len(own) > 2 else "the other stack"
+        yield own[one.member], Issue(
+            f"it became {word} by {100 * abs(one.change):.0f} % within {one.blocks} blocks, relative to {others}",
+            change=one.change, p_value=one.p_value, blocks=one.blocks,
+        )  # fmt: skip
+
+
+def _log_speeds(series: Series) -> dict[int, float]:
+    sign = -1 if series.better is Direction.LOWER else 1
+    return {block: sign * log(value) for block, value in series.values.items()}
 
 
 def _levels(series: list[Series]) -> dict[int, float]:
