@@ -95,6 +95,13 @@ def test_mounting_and_unmounting_are_no_trouble(tmp_path: Path) -> None:
     [
         "INFO: task fio:1234 blocked for more than 120 seconds.",
         "BUG: kernel NULL pointer dereference, address: 0000000000000010",
+        "Oops: 0002 [#1] PREEMPT SMP NOPTI",
+        "Oops: general protection fault, probably for non-canonical address 0xdead: 0000 [#1] SMP",
+        "Internal error: Oops: 0000000096000004 [#1] SMP",
+        "Oops [#1]",
+        "Oops - illegal instruction [#1]",
+        "Oops: 0004 ilc:2 [#1] SMP",
+        "Oops: Kernel access of bad area, sig: 11 [#1]",
         "WARNING: CPU: 1 PID: 77 at fs/btrfs/extent-tree.c:3011 __btrfs_free_extent+0x1/0x2",
         "Aborting journal on device loop0-8.",
         "Out of memory: Killed process 4321 (fio) total-vm:1kB",
@@ -134,12 +141,23 @@ def test_a_process_that_is_killed_at_the_limit_of_the_tool_s_memory_makes_the_tr
         "3,1100,1,-;Memory cgroup out of memory: Killed process 77 (EXT4-fs error) total-vm:20kB, anon-rss:9kB",
         "6,1100,1,-;oom_reaper: reaped process 77 (EXT4-fs error), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB",
         "4,1100,1,-;x86/split lock detection: #AC: EXT4-fs error/77 took a split_lock trap at address: 0x401000",
+        "4,1100,1,-;Memory cgroup stats for /user.slice/BUG: x:",
+        "6,1100,1,-;cgroup: fork rejected by pids controller in /user.slice/BUG: x",
+        "3,1100,1,-;overlayfs: failed to resolve '/BUG: x': -2",
+        "3,1100,1,-;overlay: Unknown parameter 'I/O error'",
+        "4,1100,1,-;process `I/O error' is using obsolete setsockopt SO_BSDCOMPAT",
+        "6,1100,1,-;BUG: entered promiscuous mode",
+        "6,1100,1,-;WARNING: renamed from BUG",
+        "6,1100,1,-;br0: port 1(Oops) entered blocking state",
+        "6,1100,1,-;Oops: renamed from [#1]",
+        "6,1100,1,-;IPv6: ADDRCONF(NETDEV_CHANGE): BUG: link becomes ready",
         "12,1100,1,-;systemd[1]: backup.service: I/O error",
         "11,1100,1,-;EXT4-fs error (device loop0): written by a program",
     ],
 )
 def test_what_any_user_can_have_logged_is_no_error_of_the_kernel(tmp_path: Path, record: str) -> None:
-    """A program that crashes is named in the message; its name is any text of 15 bytes."""
+    """A program that crashes is named in the message; its name is any text of 15 bytes. In a user namespace, users
+    mount overlayfs and name network devices."""
     assert found(tmp_path, log(1000, 1001), f"{record}\n") == ()
 
 

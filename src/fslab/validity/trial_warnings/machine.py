@@ -46,11 +46,13 @@ def guest_figures(facts: TrialFacts) -> Issues:
             )
 
 
-# Not about a program, whose name any user chooses: one that crashes, reaches its memory limit, or locks the bus. Of the
-# limit, mm/oom_kill.c logs the name in several lines.
+# Not about what any user can name: a program that crashes, reaches its memory limit, or locks the bus; a control group;
+# a network device of a user namespace; and what is in quotes, such as an option of a mount. Of the limit of memory,
+# mm/oom_kill.c logs the name in several lines.
 _OF_KERNEL = (
     r"^(?!(?:traps: )?.{1,15}(?:\[\d+\][ :]| invoked oom-killer:)|x86/split lock |CPU: \d+ |oom-kill:|oom_reaper: "
-    r"|\[ *\d+\] |Memory cgroup out of memory: ).*?"
+    r"|\[ *\d+\] |Memory cgroup |cgroup: |IPv6: |[^\s:/]{1,15}: (?:renamed from|entered |left |port \d+\())"
+    r"[^'\"`]*?"
 )
 # What a busy machine, or one without memory, causes: no damage.
 BUSY = re.compile(
@@ -67,7 +69,8 @@ SERIOUS = re.compile(
     r"|FAT-fs \([^)]*\): (?:error|Filesystem has been set read-only)|NILFS error|^ERROR: \(device |UDF-fs: error"
     r"|REISERFS (?:error|panic)|bcachefs \([^)]*\): .*(?:error|emergency)|ntfs3: .*due to NTFS errors"
     r"|\bI/O error|critical (?:medium|target|space allocation) error|lost (?:async|sync) page write"
-    rf"|\bBUG:|kernel BUG at|^WARNING: |\bOops\b|general protection fault|{BUSY.pattern})",
+    r"|\bBUG:|kernel BUG at|^WARNING: |\bOops(?: - [^:]*|: (?:.*: )?[0-9a-f]+)?.{0,9} \[#|general protection fault"
+    rf"|{BUSY.pattern})",
     re.IGNORECASE,
 )
 WARNED = re.compile(
