@@ -391,7 +391,7 @@ def test_after_a_signal_the_file_system_under_test_is_mounted_again(
     assert mounts.at(directory.parent) is not None
 
 
-def test_what_was_judged_is_told_if_the_file_system_cannot_be_mounted_again(
+def test_a_file_system_that_cannot_be_mounted_again_is_a_finding_beside_what_was_judged(
     virtual: Callable[..., Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -415,7 +415,10 @@ def test_what_was_judged_is_told_if_the_file_system_cannot_be_mounted_again(
         found = run_request(tmp_path / "request")
     with pytest.raises(MountError, match="after the test: Structure needs cleaning"):
         crash_cli._show(found)
-    assert json.loads(capsys.readouterr().out)["states"] == 2
+    told = json.loads(capsys.readouterr().out)
+    assert (told["states"], told["promises_broken"]) == (2, 1)
+    assert [(each["kind"], each["id"]) for each in told["findings"]] == [("not mountable", None)]
+    assert "without a power cut: Structure needs cleaning" in told["findings"][0]["detail"]
     _, failures = clean_all()
     assert failures == []
     assert mounts.at(directory.parent) is not None

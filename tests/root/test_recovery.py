@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.disk_server import BINARY
 from tests.mkfs import run_mkfs
 from tests.root.conftest import Document, RunCrash
 
+from fslab.api.crash import run_request
+from fslab.campaign.cleanup import clean_all
+from fslab.crash import recovery
 from fslab.errors import UnsupportedError
 from fslab.system import mountinfo, proc
+from fslab.workloads import REGISTRY as WORKLOADS
+from fslab.workloads import ToolOutput
+from fslab.workloads.recovery import RecoveryParameters
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
 
@@ -91,6 +99,36 @@ def test_a_journal_on_another_device_is_refused(
     assert done.returncode == UnsupportedError.exit_code, done.stderr
     assert "also on other devices" in done.stderr
     assert list(directory.iterdir()) == []
+
+
+def test_a_file_system_that_cannot_be_mounted_after_the_cut_is_a_finding(
+    virtual: Virtual, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    directory = virtual("ext4", "--cache", "volatile")
+    request, cut, superblock = tmp_path / "request", recovery._cut, list[bytes]()
+    device = Path(mountinfo.containing(directory).source)
+    request.write_text(json.dumps({"do": "recover", "directory": str(directory / "new"), "files": 10}))
+
+    def destroyed(*arguments: Any) -> None:
+        cut(*arguments)
+        with device.open("r+b") as disk:
+            superblock.append(disk.read(4096))
+            disk.seek(0)
+            disk.write(bytes(4096))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery, "_cut", destroyed)
+        told = run_request(request)
+    assert "the kernel logged: EXT4-fs" in told["not_mounted"]
+    output = ToolOutput(stdout=json.dumps(told), stderr="", duration_s=1.0)
+    read = WORKLOADS.get("recovery").read(RecoveryParameters(), output)
+    assert read.promises_broken == (told["damaged"],)
+    assert set(read.metrics.values()) == {None}
+    with device.open("r+b") as disk:
+        disk.write(superblock[0])
+    assert clean_all()[1] == []
+    assert mountinfo.containing(directory).source == str(device)
 
 
 def test_where_a_file_system_is_in_use_nothing_is_cut(virtual: Virtual, run_crash: RunCrash) -> None:

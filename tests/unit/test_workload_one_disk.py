@@ -77,6 +77,9 @@ def test_caches_that_steps_drop_are_its_own() -> None:
 def test_broken_promises_are_told_with_what_makes_them_again() -> None:
     (told,) = reading(CRASH, CUT).promises_broken
     assert told == "name lost (0a1b2c3d.17-lost) after create n; fsync n: 'n' does not exist; POSIX"
+    whole = {**FINDING, "id": None, "kind": "not mountable", "sequence": None, "detail": "no log"}
+    (told,) = reading(CRASH, {**CUT, "findings": [whole]}).promises_broken
+    assert told == "not mountable: no log; POSIX"
 
 
 def test_a_tool_that_fails_for_it_is_not_called_crashed() -> None:

@@ -60,10 +60,11 @@ def crash_test(request: CrashRequest) -> dict[str, Any]:
                 images = examine.private(made.path, trial.IMAGES, undo, uses=keep)
                 tally = trial.tally_of(recorded, tested, source, request, images)
         except MountError as error:
-            if tally is None:
+            if tally is None or not tested.refuses(error, mount.source, mount.target):
                 raise
             refused = str(error)
-        broken = any(finding.broken for finding in tally.findings.values())
+            tally.add_refused(refused)
+        broken = any(finding.broken and finding.state for finding in tally.findings.values())
         identity = kept_recordings.keep(recorded, tested, source, keep) if broken else None
     document = trial.document(tally, source, kept=identity, filesystem=tested.driver.name)
     return {**document, NOT_MOUNTED: refused}

@@ -36,7 +36,7 @@ def recover(request: RecoveryRequest) -> None:
     before it writes a file. Needs root.
     """
     _check_root()
-    print_json(crash.crash_recovery(request))
+    _show(crash.crash_recovery(request))
 
 
 @app.command("fault", short_help="Test a file system on a virtual disk that fails.")
@@ -55,11 +55,13 @@ def fault(request: FaultRequest) -> None:
 def run(file: Path) -> None:
     """Run what a file says: its key "do" is the name of the command; prints JSON. Needs root.
 
+    That the file system cannot be mounted afterwards is in what it prints ("not_mounted"), and no error.
+
     Parameters:
         file: Its arguments and options as JSON, as a trial hands them over.
     """
     _check_root()
-    _show(crash.run_request(file))
+    print_json(crash.run_request(file))
 
 
 @app.command("replay", short_help="Make the image of a crash state again.")

@@ -108,6 +108,17 @@ class Subject:
         if mounts.at(target) is None:
             self.mount(device, target)
 
+    def refuses(self, error: MountError, device: str, target: Path) -> bool:
+        """Return whether it is to blame for this error of its last mount: it cannot be mounted now either, and nothing
+        was short."""
+        if mounts.at(target) is not None or reports_shortage(str(error)):
+            return False
+        try:
+            self.mount(device, target)
+        except MountError as again:
+            return not reports_shortage(str(again))
+        return False
+
 
 def _run(argv: Sequence[str], limit_s: float = LIMIT_S) -> proc.Completed:
     """Run a program that mounts, checks or repairs. ToolFailedError if it failed, and not because of its image."""

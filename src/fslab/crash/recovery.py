@@ -16,7 +16,7 @@ from fslab.crash import contents, recording
 from fslab.crash.examine import Complaints, Subject
 from fslab.crash.sources import check_no_shortage
 from fslab.crash.trial_request import RecoveryRequest
-from fslab.errors import FslabError
+from fslab.errors import FslabError, MountError
 from fslab.system import disk_server, mountinfo, mounts
 from fslab.system.signals import Teardown
 from fslab.units import parse_size
@@ -30,29 +30,44 @@ _LAST = "last"
 
 @dataclass(kw_only=True, slots=True)
 class Recovery:
-    """Times in ns. ``recovery_ns``: mount, and before it check and repair if the file system needs them.
-    ``first_read_ns``: read the synced file. ``first_write_ns``: write a new file with fsync. ``check_ns``: a full check
-    afterwards; None if not requested. ``read_bytes`` and ``written_bytes``: what the disk transferred during repair and
-    mount. ``kept_files``: how many files exist of those that nothing synced. ``lost``: what is wrong with the synced
-    file."""
+    """Times in ns; None: not measured. ``recovery_ns``: mount, and before it check and repair if the file system needs
+    them. ``first_read_ns``: read the synced file. ``first_write_ns``: write a new file with fsync. ``check_ns``: a full
+    check afterwards. ``read_bytes`` and ``written_bytes``: what the disk transferred during repair and mount.
+    ``kept_files``: how many files exist of those that nothing synced. ``lost``: what is wrong with the synced file.
+    ``not_mounted``: why the file system cannot be mounted any more."""
 
-    recovery_ns: int = 0
-    first_read_ns: int = 0
-    first_write_ns: int = 0
+    recovery_ns: int | None = None
+    first_read_ns: int | None = None
+    first_write_ns: int | None = None
     check_ns: int | None = None
-    read_bytes: int = 0
-    written_bytes: int = 0
-    kept_files: int = 0
+    read_bytes: int | None = None
+    written_bytes: int | None = None
+    kept_files: int | None = None
     lost: str | None = None
     damaged: str | None = None
+    not_mounted: str | None = None
 
 
 def measure(directory: Path, device: str, tested: Subject, request: RecoveryRequest) -> dict[str, Any]:
     """Cut power of the virtual disk under ``directory`` once, and return the document. It is mounted again afterwards.
 
-    MountError if other processes use the file system, or if it cannot be mounted again.
+    MountError if other processes use the file system, or if the machine is to blame that it cannot be mounted again.
     """
-    target, server = mountinfo.containing(directory).target, recording.disk_of(directory)
+    target, found = mountinfo.containing(directory).target, Recovery()
+    try:
+        _measure(directory, target, device, tested, request, found)
+    except MountError as error:
+        if not tested.refuses(error, device, target):
+            raise
+        found.not_mounted = str(error)
+        found.damaged = f"it cannot be mounted after the power cut: {error}"
+    return {"version": FORMAT, "filesystem": tested.driver.name, "files": request.files, **asdict(found)}
+
+
+def _measure(
+    directory: Path, target: Path, device: str, tested: Subject, request: RecoveryRequest, found: Recovery
+) -> None:
+    server = recording.disk_of(directory)
     os.chdir("/")  # a campaign starts its tools in the directory under test
     names = [Path(device).resolve().name]
     with Teardown() as undo:
@@ -61,7 +76,7 @@ def measure(directory: Path, device: str, tested: Subject, request: RecoveryRequ
         mounts.unmount(target, names, deadline_s=recording.IN_USE_S)
         tested.mount(device, target)
         _cut(server, directory, request)
-        found, before, kernel = Recovery(), _transferred(server), Complaints(tested.driver.mount_type)
+        before, kernel = _transferred(server), Complaints(tested.driver.mount_type)
         kernel.reasons()
         repaired_ns = _repair(device, tested, found)
         found.recovery_ns = repaired_ns + int(tested.mount(device, target, limit_s=LIMIT_S) * 1e9)
@@ -75,7 +90,6 @@ def measure(directory: Path, device: str, tested: Subject, request: RecoveryRequ
             found.check_ns = _check(device, tested, found)
     if found.damaged is None and (said := kernel.serious([Path(device).name])):
         found.damaged = f"the kernel logged: {said[0]}"
-    return {"version": FORMAT, "filesystem": tested.driver.name, "files": request.files, **asdict(found)}
 
 
 def _cut(server: Path, directory: Path, request: RecoveryRequest) -> None:

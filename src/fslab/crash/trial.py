@@ -11,9 +11,10 @@ from typing import Any
 
 from fslab.crash import states
 from fslab.crash.examine import Subject
-from fslab.crash.judge import Judge, Outcome, judge_of
+from fslab.crash.judge import WHOLE, Judge, Outcome, judge_of
+from fslab.crash.oracle import SYNC
 from fslab.crash.recording import Recording
-from fslab.crash.sources import Finding, Source
+from fslab.crash.sources import Finding, Kind, Source
 from fslab.crash.states import State
 from fslab.crash.trial_request import CrashRequest, Cuts
 from fslab.units import parse_size
@@ -60,8 +61,17 @@ class Tally:
         self.broken |= outcome.broken_steps
         self.lost |= outcome.lost
         for finding in outcome.findings:
-            self.findings.setdefault(finding.sort, finding)
-            self.counts[finding.sort] += 1
+            self._count(finding)
+
+    def add_refused(self, why: str) -> None:
+        """Add that the file system could not be mounted again, although it was unmounted and no power was cut."""
+        detail = f"after the test, without a power cut: {why}"
+        self._count(Finding(kind=Kind.UNMOUNTABLE, broken=True, detail=detail, source=SYNC, step=0))
+        self.broken.add((WHOLE, 0))
+
+    def _count(self, finding: Finding) -> None:
+        self.findings.setdefault(finding.sort, finding)
+        self.counts[finding.sort] += 1
 
 
 def judge_all(judge: Judge, chosen: list[State], random: Random, request: CrashRequest) -> Tally:
@@ -214,7 +224,7 @@ def finding_document(finding: Finding, source: Source[Any], kept: str | None) ->
     """Return the part of the document about one finding."""
     number = finding.sequence
     return {
-        "id": f"{kept}.{finding.state}" if kept else None,
+        "id": f"{kept}.{finding.state}" if kept and finding.state else None,
         "kind": str(finding.kind),
         "broken": finding.broken,
         "detail": finding.detail,

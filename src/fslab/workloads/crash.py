@@ -129,7 +129,8 @@ class Crash(OneDiskTest[CrashParameters]):
 
 def _told(finding: dict[str, Any]) -> str:
     after = f" after {'; '.join(finding['sequence'])}" if finding["sequence"] else ""
-    return f"{finding['kind']} ({finding['id']}){after}: {finding['detail']}; {finding['source']}"
+    which = f" ({finding['id']})" if finding["id"] else ""
+    return f"{finding['kind']}{which}{after}: {finding['detail']}; {finding['source']}"
 
 
 def _quantile(values: list[int], share: float) -> float | None:

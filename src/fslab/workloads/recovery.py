@@ -62,11 +62,12 @@ class Recovery(OneDiskTest[RecoveryParameters]):
     def read(self, parameters: RecoveryParameters, output: ToolOutput) -> Reading:
         document = self.document(output)
         names = _TIMES if parameters.check else _TIMES[:-1]
-        figures: dict[str, float | None] = {name: float(document[f"{name}_ns"]) for name in names}
-        figures |= {f"recovery_{name}_bytes": float(document[f"{name}_bytes"]) for name in _BYTES}
-        figures["kept_files"] = float(document["kept_files"])
+        known = {name: document[f"{name}_ns"] for name in names}
+        known |= {f"recovery_{name}_bytes": document[f"{name}_bytes"] for name in _BYTES}
+        known["kept_files"] = document["kept_files"]
+        figures = {name: None if value is None else float(value) for name, value in known.items()}
         broken = tuple(text for text in (document["lost"], document["damaged"]) if text is not None)
-        measured = sum(document[f"{name}_ns"] for name in names) / 1e9
+        measured = sum(document[f"{name}_ns"] or 0 for name in names) / 1e9
         return Reading(metrics=figures, measured_s=measured, disk_fails=True, promises_broken=broken)
 
     def scaled(self, parameters: RecoveryParameters, factor: float) -> scaling.Changes:
