@@ -6,16 +6,19 @@ All sequences of one and two operations that write no contents, with fsync, are 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from tests import made
 from tests.guest.conftest import cell
 
+from fslab.api import crash
 from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import MachineSpec, TrialKey, WorkloadSpec
 from fslab.crash import bounded_sequences
 from fslab.crash.trial_request import Alphabet
 from fslab.trial_record import Status, TrialRecord
+from fslab.units import parse_size
 
 PART = 95  # sequences in one file system
 DISK = {"profile": "none", "size": "320m", "memory": "320m", "log": "data"}
@@ -28,7 +31,9 @@ PUBLISHED = {
 
 
 def crashed(guests: TrialMachines, filesystem: str, **parameters: object) -> TrialRecord:
-    stack = made.spec(filesystem, "virtual", DISK, machine=MachineSpec(type="uml", memory="2g"))
+    """Return the record of a trial. ``faults``: of the disk."""
+    disk = {**DISK, "faults": parameters.pop("faults", "")}
+    stack = made.spec(filesystem, "virtual", disk, machine=MachineSpec(type="uml", memory="2g"))
     wanted = cell(
         filesystem,
         stack=stack,
@@ -49,6 +54,26 @@ def test_a_guest_has_a_virtual_disk_of_its_own_and_cuts_its_power(guests: TrialM
     record = crashed(guests, "ext4", sequences=1, states=2)
     assert broken(record) == []
     assert record.metrics["states"].value == 2
+
+
+def test_a_finding_of_a_guest_is_made_again_in_another_guest(guests: TrialMachines, tmp_path: Path) -> None:
+    record = crashed(
+        guests,
+        "ext4",
+        faults="ignore-flush",
+        operations="published",
+        sequences=1,
+        states=1,
+        cuts="ends",
+        repairs=0,
+    )
+    found = json.loads(record.raw["stdout"])["findings"]
+    guests.end()
+    told = crash.crash_state(found[0]["id"], tmp_path / "state.img")
+    assert (tmp_path / "state.img").stat().st_size == parse_size("320m")
+    assert told["kernel"] == told["recorded_kernel"]
+    assert [each["broken"] for each in told["findings"]] == [True]
+    assert told["findings"] == [{name: found[0][name] for name in told["findings"][0]}]
 
 
 @pytest.mark.slow

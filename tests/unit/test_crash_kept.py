@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from fslab.api import crash
+from fslab.campaign import guest_recordings
+from fslab.cell import MachineSpec
 from fslab.cli import crash as commands
 from fslab.crash import bounded_sequences, examine, kept_recordings
 from fslab.crash.judge import Positions
@@ -212,3 +214,34 @@ def test_a_state_without_its_recording_is_told_how_it_is_written(name: str, tmp_
     with pytest.raises(UsageError, match=f"'{name}' names no state") as refused:
         crash.crash_state(name, tmp_path / "image")
     assert "0a1b2c3d.412-random-7" in str(refused.value)
+
+
+def test_the_recording_of_a_guest_is_kept_with_its_machine_and_without_a_program(
+    keep: Callable[[int], str], home: Path, tmp_path: Path
+) -> None:
+    identity, shared = keep(1), tmp_path / "shared"
+    (home / identity).rename(guest_recordings_of(shared) / identity)
+    guest_recordings.take_over(shared, MachineSpec(type="uml", memory="2g", kernel="/tmp/kernel"), "6.1.176")
+    found = kept_recordings.load(identity, home)
+    assert (found.machine, found.kernel) == (MachineSpec(type="uml", memory="2g"), "6.1.176")
+    assert not guest_recordings_of(shared).joinpath(identity).exists()
+
+
+def test_nothing_of_the_host_enters_a_recording_that_a_guest_left(
+    keep: Callable[[int], str], home: Path, tmp_path: Path
+) -> None:
+    identity, shared = keep(1), tmp_path / "shared"
+    place = guest_recordings_of(shared)
+    (home / identity).rename(place / identity)
+    (place / identity / "crash-base").unlink()
+    (place / identity / "crash-base").symlink_to("/etc/hostname")
+    guest_recordings.take_over(shared, MachineSpec(type="uml"), "6.1.176")
+    place.symlink_to(home)
+    guest_recordings.take_over(shared, MachineSpec(type="uml"), "6.1.176")
+    assert kept_recordings.identities(home) == []
+
+
+def guest_recordings_of(shared: Path) -> Path:
+    place = shared / "recordings"
+    place.mkdir(parents=True, exist_ok=True)
+    return place

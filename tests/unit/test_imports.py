@@ -29,7 +29,7 @@ serve: api campaign report store
 fleet: campaign claims feasibility machine plan storage store study system workloads
 api: analysis answers applications campaign claims crash explain faults feasibility features machine plan report
     storage store study system tracing workloads
-campaign: analysis claims feasibility features machine plan probes storage store study system tracing validity
+campaign: analysis claims crash feasibility features machine plan probes storage store study system tracing validity
     workloads
 report: analysis answers claims explain features machine stats store validity workloads
 explain: analysis stats storage store workloads

@@ -11,6 +11,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from fslab import applications, untrusted_text
+from fslab.campaign import cleanup, guest_recordings
+from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.campaign.trial_loop import new_id
 from fslab.campaign.undo_journal import CampaignJournal
 from fslab.crash import bounded_sequences, examine, judge, kept_recordings, recording, recovery, states, trial
@@ -24,8 +26,10 @@ from fslab.errors import MountError, StoreError, UsageError
 from fslab.faults import REGISTRY as FAULTS
 from fslab.faults import struck_files
 from fslab.faults import trial as fault_trial
+from fslab.machine.facts import gather as machine_facts
 from fslab.storage import user_mounts
 from fslab.storage.filesystems import REGISTRY
+from fslab.system import kernel as running_kernel
 from fslab.system import mountinfo, mounts, path_owners, paths, tools
 from fslab.system.mountinfo import Mount
 from fslab.system.signals import Teardown
@@ -172,17 +176,19 @@ def _tested(directory: Path, mount: Mount) -> examine.Subject:
     return examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, Path(mount.source))
 
 
-def crash_state(name: str, image: Path) -> dict[str, Any]:
-    """Create the state ``RECORDING.STATE`` as a new file ``image``, and return the findings from a copy of it."""
-    identity, _, text = name.partition(".")
-    if not text:
-        hint = "write RECORDING.STATE, such as 0a1b2c3d.412-random-7; recordings: fslab crash list"
-        raise UsageError(f"'{name[:100]}' names no state of a recording", hint=hint)
-    once, joint, twice = text.partition(states.REPAIR)
-    if not joint:
-        once, _, twice = text.partition(states.AGAIN)
-    state, second = states.State.parse(once), states.State.parse(twice) if twice else None
-    found = kept_recordings.load(identity, paths.recordings())
+def made_in_guest(name: str) -> bool:
+    """Return whether a guest made the recording of the state ``RECORDING.STATE``, so that its replay needs no root."""
+    return kept_recordings.load(_parsed(name)[0], paths.recordings()).machine is not None
+
+
+def crash_state(
+    name: str, image: Path, *, kernel: str | None = None, modules: str | None = None
+) -> dict[str, Any]:
+    """Create the state ``RECORDING.STATE`` as a new file ``image``, and return the findings from a copy of it.
+
+    If a guest made the recording, one makes and judges the state: with ``kernel`` and ``modules``, as in a study.
+    """
+    found = kept_recordings.load(_parsed(name)[0], paths.recordings())
     if os.path.lexists(image):
         raise UsageError("the image exists already", where=str(image), hint="name a new file: --output FILE")
     if not image.parent.is_dir():
@@ -190,6 +196,44 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
             "is not a directory", where=str(image.parent), hint="name another file: --output FILE"
         )
     path_owners.check_closed(image.parent, "--output")
+    if found.machine is None:
+        return _state_here(name, image)
+    machine = found.machine.model_copy(update={"kernel": kernel, "modules": modules})
+    with cleanup.opened_workspace(new_id(), frozenset()) as opened:
+        machines = TrialMachines(workspace=opened, machine=machine_facts())
+        shared = machines.shared(machine)
+        guest_recordings.bring(name.partition(".")[0], shared)
+        stack, asked = guest_recordings.stack(machine), guest_recordings.asked(name, shared)
+        told = machines.ask(stack, guest_recordings.SLOT, asked, timeout_s=guest_recordings.LIMIT_S, disks=0)
+        guest_recordings.take_image(shared, image)
+    return {**told, "image": str(image), "recorded_kernel": found.kernel}
+
+
+def crash_state_in_guest(name: str, shared: str) -> dict[str, Any]:
+    """Do in a guest what ``crash_state`` does, with a recording in the directory that the host shares."""
+    guest_recordings.receive(name.partition(".")[0], Path(shared))
+    image = paths.temporary() / f"{guest_recordings.SLOT}.img"
+    told = _state_here(name, image)
+    guest_recordings.send_image(image, Path(shared))
+    return {**told, "kernel": running_kernel.release()}
+
+
+def _parsed(name: str) -> tuple[str, states.State, states.State | None, bool]:
+    """Return the recording, the state, the second one that is of its recovery, and whether that is a repair."""
+    identity, _, text = name.partition(".")
+    if not text:
+        hint = "write RECORDING.STATE, such as 0a1b2c3d.412-random-7; recordings: fslab crash list"
+        raise UsageError(f"'{name[:100]}' names no state of a recording", hint=hint)
+    once, joint, twice = text.partition(states.REPAIR)
+    if not joint:
+        once, _, twice = text.partition(states.AGAIN)
+    second = states.State.parse(twice) if twice else None
+    return identity, states.State.parse(once), second, joint == states.REPAIR
+
+
+def _state_here(name: str, image: Path) -> dict[str, Any]:
+    identity, state, second, repair = _parsed(name)
+    found = kept_recordings.load(identity, paths.recordings())
     with TemporaryDirectory("crash") as made, Teardown() as undo:
         images = examine.private(made.path, trial.IMAGES, undo, uses=image)
         with states.builder(found.recording.log, found.recording.base) as builder:
@@ -199,7 +243,6 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
                 builder.make(state, image)
                 findings = replayed.after(state, every).findings
             else:
-                repair = joint == states.REPAIR
                 findings = _state_again(replayed, state, second, image, every, repair=repair)
     told = [trial.finding_document(finding, found.source, identity) for finding in findings]
     return {"image": str(image), "filesystem": found.tested.driver.name, "findings": told}

@@ -20,6 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from fslab.campaign import guest_recordings
 from fslab.campaign.prepared_states import KEEP, Prepared
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, TrialKey
@@ -134,6 +135,7 @@ def _trial(request: Mapping[str, Any], line: RequestLine) -> dict[str, Any]:
         record = run_trial(
             cell, key, workspace, machine={**facts.gather(), **request["facts"]}, prepared=prepared
         )
+    guest_recordings.hand_over(Path(os.environ["fslab_run"]))  # noqa: SIM112
     return {"record": record.model_dump(mode="json"), "made": sorted(workspace.made)}
 
 

@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from fslab.campaign import disks, watchdog
+from fslab.campaign import disks, guest_recordings, watchdog
 from fslab.campaign.guest_run import GuestRun, RunSpeed
 from fslab.campaign.prepared_states import PreparedStates
 from fslab.campaign.running_trial import status_of
@@ -142,6 +143,10 @@ class TrialMachines:
             guest.broken = True
         return _value(reply)
 
+    def shared(self, machine: MachineSpec) -> Path:
+        """Return the directory that the host shares with the guest of this machine."""
+        return self._guest(machine).directory
+
     def end(self) -> None:
         """End all guests. Can be called twice."""
         while self._running:
@@ -178,6 +183,8 @@ class TrialMachines:
             )  # fmt: skip
         self._drop_broken()
         reply = _checked_reply(guest, value, cell, key)
+        kernel = str(reply.record.provenance.machine.get("kernel"))
+        guest_recordings.take_over(guest.directory, cell.stack.machine, kernel)
         if reply.record.status is Status.FAILED:
             guest.check_growth()  # the guest itself sees only I/O errors
         self.workspace.made |= reply.made

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fslab import names
 from fslab.api import crash
 from fslab.cli.common import JsonOption, print_json, say
 from fslab.cli.option_groups import App
@@ -65,19 +66,33 @@ def run(file: Path) -> None:
 
 
 @app.command("replay", short_help="Make the image of a crash state again.")
-def replay(name: str, *, output: Path | None = None, as_json: JsonOption = False) -> None:
-    """Make the image of a crash state, as it is before the first mount, and check a copy of it. Needs root.
+def replay(
+    name: str,
+    *,
+    output: Path | None = None,
+    kernel: str | None = None,
+    modules: str | None = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make the image of a crash state, as it is before the first mount, and check a copy of it. Needs root, except for
+    a recording of a guest, whose states are made and checked in one.
 
     Parameters:
         name ID: RECORDING.STATE, as printed with a finding.
         output: New file for the image; default: ID.img in this directory.
+        kernel: Kernel of the guest; default: the installed one.
+        modules: Directory with the modules of that kernel.
     """
-    _check_root()
-    told = crash.crash_state(name, (output or Path(f"{name}.img")).absolute())
+    if not crash.made_in_guest(name):
+        _check_root()
+    image = (output or Path(f"{name}.img")).absolute()
+    told = crash.crash_state(name, image, kernel=kernel, modules=modules)
     if as_json:
         print_json(told)
         return
     say(f"{told['image']}: {told['filesystem']}")
+    if (recorded := told.get("recorded_kernel")) and recorded != told["kernel"]:
+        say(f"recorded with kernel {recorded}, and checked with kernel {names.shown(str(told['kernel']))}")
     for finding in told["findings"]:
         say(_paragraph(finding))
 

@@ -8,12 +8,14 @@ import os
 import re
 import shutil
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from fslab import names, untrusted_text
+from fslab.cell import MachineSpec
 from fslab.crash import examine
 from fslab.crash.application_runs import Runs
 from fslab.crash.examine import Subject
@@ -23,12 +25,14 @@ from fslab.crash.sources import Source
 from fslab.errors import FslabError, StoreError
 from fslab.storage.filesystem_options import not_shown
 from fslab.storage.filesystems import REGISTRY
-from fslab.system import files, path_owners
+from fslab.system import files, path_owners, untrusted_files
+from fslab.units import parse_size
 
 ABOUT = "about.json"
 VERSION = 2  # what the files of a sequence hold at its start, and the forms of its steps
 ABOUT_BYTES = 16 << 20
 MOST = 20
+_MOST_BYTES = 1 << 30  # of each file but the first image, of which only what is not a hole is copied
 ID_DIGITS = 8
 _ID = re.compile(rf"[0-9a-f]{{{ID_DIGITS}}}")
 
@@ -37,11 +41,14 @@ log = logging.getLogger("fslab.crash")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeptRecording:
-    """A recording, its file system, and the source of its runs."""
+    """A recording, its file system, and the source of its runs. ``machine``: the guest that made it, without its
+    kernel, which is a program: a recording does not choose one. ``kernel``: the version of that."""
 
     recording: Recording
     tested: Subject
     source: Source[Any]
+    machine: MachineSpec | None = None
+    kernel: str = ""
 
 
 def keep(recording: Recording, tested: Subject, source: Source[Any], home: Path) -> str | None:
@@ -63,11 +70,46 @@ def keep(recording: Recording, tested: Subject, source: Source[Any], home: Path)
     except (OSError, FslabError) as error:
         log.warning("cannot keep the recording for fslab crash replay: %s", error)
         return None
+    _remove_older(identity, home)
+    return identity
+
+
+def take_over(given: int, identity: str, made_in: Mapping[str, str | None], home: Path) -> None:
+    """Keep a recording that a guest left in the directory open as ``given``, which may hold anything. ``made_in``: the
+    guest.
+
+    If it cannot be copied, log a warning.
+    """
+    if not _ID.fullmatch(identity) or (home / identity).exists():
+        return
+    try:
+        files.make_directories(home)
+        _take_files(given, identity, made_in, home / identity)
+    except (OSError, ValueError, KeyError, TypeError, FslabError) as error:
+        shutil.rmtree(home / identity, ignore_errors=True)
+        log.warning("cannot keep the recording for fslab crash replay: %s", error)
+    else:
+        _remove_older(identity, home)
+
+
+def _take_files(given: int, identity: str, made_in: Mapping[str, str | None], place: Path) -> None:
+    text = untrusted_files.read(f"{identity}/{ABOUT}", limit_bytes=ABOUT_BYTES, beneath=given)
+    about = untrusted_text.json_of(text)
+    recording = Recording(base=place / names.word(about["base"]), log=place / names.word(about["log"]))
+    place.mkdir(mode=0o700)
+    for file in recording.files():
+        with untrusted_files.regular(f"{identity}/{file.name}", given) as source:
+            if os.fstat(source).st_size > _MOST_BYTES and file != recording.base:
+                raise ValueError(f"'{file.name}' is too large")  # it is read as a whole
+            files.copy_data(source, file)
+    _write_about({**about, "made_in": dict(made_in)}, place)
+
+
+def _remove_older(kept: str, home: Path) -> None:
     # Without this one: while the clock was ahead, others got a later time.
-    others = [each for each in identities(home) if each != identity]
+    others = [each for each in identities(home) if each != kept]
     for old in others[: 1 - MOST]:
         shutil.rmtree(home / old, ignore_errors=True)
-    return identity
 
 
 def _copy(recording: Recording, tested: Subject, source: Source[Any], place: Path) -> None:
@@ -79,6 +121,10 @@ def _copy(recording: Recording, tested: Subject, source: Source[Any], place: Pat
         "version": VERSION, "filesystem": tested.driver.name, "options": tested.options, "root": tested.root,
         "base": copy.base.name, "log": copy.log.name, **source.stored(),
     }  # fmt: skip
+    _write_about(about, place)
+
+
+def _write_about(about: Mapping[str, Any], place: Path) -> None:
     new = place / f"{ABOUT}.new"
     new.write_text(json.dumps(about))
     new.rename(place / ABOUT)  # last: a directory without it is not a recording
@@ -130,7 +176,13 @@ def _loaded(place: Path, identity: str) -> KeptRecording:
     source: Source[Any] = Runs.loaded(about) if "application" in about else Sequences.loaded(about)
     recording = Recording(base=base, log=log)
     recording.table()
-    return KeptRecording(recording=recording, tested=tested, source=source)
+    if (made_in := about.get("made_in")) is None:
+        return KeptRecording(recording=recording, tested=tested, source=source)
+    memory, kernel = made_in["memory"], names.shown(str(made_in["kernel"]))
+    if memory is not None:
+        parse_size(memory)
+    machine = MachineSpec(type=names.word(made_in["machine"]), memory=memory)
+    return KeptRecording(recording=recording, tested=tested, source=source, machine=machine, kernel=kernel)
 
 
 def _check_files(place: Path) -> None:

@@ -125,6 +125,17 @@ def data_regions(descriptor: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
+def copy_data(source: int, path: Path) -> None:
+    """Copy an open file to a new file, without holes and zeros. OSError if ``path`` exists."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with closed_after(os.open(path, flags, 0o600)) as target:
+        os.ftruncate(target, os.fstat(source).st_size)
+        for at, size in data_pieces(source):
+            piece = os.pread(source, size, at)
+            if piece.strip(b"\0"):
+                os.pwrite(target, piece, at)
+
+
 def data_pieces(descriptor: int) -> Iterator[tuple[int, int]]:
     """Yield the offsets and sizes of the data in bytes, in pieces of at most 1 MiB."""
     for start, end in data_regions(descriptor):
