@@ -194,10 +194,15 @@ def similar(name: str, known: Iterable[str]) -> str | None:
     """Return the known name of which ``name`` is most likely a misspelling; None if no name is that similar.
 
     Names with other numbers mean other things (md-raid5, md-raid6), however similar they are; and names that contain
-    each other's letters (vers, iversion) are no misspellings: at most two letters are wrong, and half of them.
+    each other's letters (vers, iversion) are no misspellings: at most two letters are wrong, and half of them. A number
+    that is missing at the end (ntfs, ntfs3) is one, if only one name has it.
     """
+    known = sorted(known)
+    numbered = [each for each in known if each.rstrip("0123456789") == name != each]
+    if len(numbered) == 1:
+        return numbered[0]
     numbers = re.findall(r"\d+", name)
-    names = sorted(each for each in known if re.findall(r"\d+", each) == numbers)
+    names = [each for each in known if re.findall(r"\d+", each) == numbers]
     most = max(min(len(name) // 2, _WRONG_LETTERS), 1)
     close = get_close_matches(name, names, n=3, cutoff=NEAR)
     return next((each for each in close if _wrong_letters(name, each) <= most), None)

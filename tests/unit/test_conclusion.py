@@ -371,6 +371,7 @@ def test_no_block_is_complete_while_a_planned_cell_has_no_trial() -> None:
     begun = measured(planned[:2], {"ext4": 1.0, "xfs": 2.0}, blocks=1)
     found = report(planned, begun, status=CampaignStatus.INTERRUPTED)
     assert "No ranking yet: 0 complete blocks; 3 needed." in told(found)
+    assert conclude(report(planned, begun[:1])).sentence == "No ranking yet: 0 complete blocks."
 
 
 def test_a_stack_that_failed_in_all_trials_is_named_before_a_busy_machine() -> None:

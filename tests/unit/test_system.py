@@ -362,6 +362,12 @@ def test_a_misspelt_name(name: str, known: str) -> None:
     assert similar(name, ["iversion", known, "errors"]) == known
 
 
+def test_a_number_that_is_missing_is_a_misspelling_if_only_one_name_has_it() -> None:
+    assert similar("ntfs", ["btrfs", "ntfs3", "xfs"]) == "ntfs3"
+    assert similar("ext", ["ext2", "ext3", "ext4", "exfat"]) is None
+    assert similar("md-raid1", ["md-raid10", "lvm-stripe"]) is None
+
+
 def test_nearest_names() -> None:
     assert nearest("etx4", ["ext4", "xfs"]).startswith("did you mean 'ext4'?")
     assert nearest("zzz", ["ext4", "xfs"]) == "known: ext4, xfs"

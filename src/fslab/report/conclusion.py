@@ -87,6 +87,8 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
         return "No usable trial is stored yet." if report.counts.stored else "No trial is stored yet."
     judged = [each for each in standings if each.certainty is not StandingCertainty.SINGLE]
     if not judged:
+        if _waits(report):
+            return f"No ranking yet: {counted(0, 'complete block')}."
         if any(each.not_compared for each in standings):
             return "Nothing to compare: the stacks ran on different kinds of machines."
         if all(each.better is Direction.NEITHER for each in standings):
