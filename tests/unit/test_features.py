@@ -126,7 +126,7 @@ def test_notes_say_why_once_for_all_that_share_it() -> None:
     text = printed(
         examination("ext4", findings=findings),
         examination("jfs", findings={"dax": unknown("no memory"), "acl": no("not there")}),
-        examination("zfs", findings={}, not_possible="not possible: no kernel has it"),
+        examination("zfs", findings={}, not_possible="no kernel has it"),
     )
     assert "ext4, jfs DAX: no memory" in text
     assert "ext4 encryption: yes with mkfs -O encrypt, no without *" in text

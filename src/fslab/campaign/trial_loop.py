@@ -141,7 +141,7 @@ def _store_impossible(campaign: Campaign, store: Store, observer: Observer, reas
         if cell.id in reasons and (cell.id, 0) not in known:
             store.add_trial(_unsupported(cell, campaign.id, reasons[cell.id], campaign.machine))
     for text in feasibility.by_cause(reasons.values()):
-        observer.note(text)
+        observer.note(f"not possible here: {text}")
 
 
 def _run_trials(

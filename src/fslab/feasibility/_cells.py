@@ -45,7 +45,7 @@ def _unfit(cell: Cell) -> UnsupportedError | None:
     if why is None:
         return _no_disk_to_drive(cell) or _user_missing(cell)
     return UnsupportedError(
-        f"not possible: {why}",
+        why,
         where=f"{cell.workload.name} on {cell.stack.name}",
         hint="remove this file system from the study, or this workload from its 'workloads'",
     )
@@ -58,13 +58,13 @@ def _no_disk_to_drive(cell: Cell) -> UnsupportedError | None:
         return None
     if not (stack.medium.profiles and cell.stack.layout == "single"):
         return UnsupportedError(
-            f"not possible: '{tool.name}' drives the disk under the file system, so it needs one virtual disk",
+            f"'{tool.name}' drives the disk under the file system, so it needs one virtual disk",
             where=where,
             hint="use a medium of type 'virtual' with layout 'single'",
         )
     if tool.disk_logs and cell.stack.medium.options.get("log") not in tool.disk_logs:
         return UnsupportedError(
-            f"not possible: '{tool.name}' reads the log of its virtual disk",
+            f"'{tool.name}' reads the log of its virtual disk",
             where=where,
             hint=f"give the medium 'log: {tool.disk_logs[0]}'",
         )
@@ -175,7 +175,7 @@ def check_mounted(directory: Path, needs: Needs, filesystem: str) -> None:
             others = "remove this file system from the study, or change the workload"
             owned = f"a file system with one owner: mount it with uid={users.NOBODY},gid={users.NOBODY}; or {others}"
             raise UnsupportedError(
-                f"not possible: it needs {ability}, which fails on {filesystem} here ({error.strerror})",
+                f"it needs {ability}, which fails on {filesystem} here ({error.strerror})",
                 where=str(directory),
                 hint=owned if ability is Ability.NOBODY else others,
             ) from error

@@ -117,8 +117,7 @@ def _cell(each: Examination, feature: Feature) -> Text:
 def _notes(found: Sequence[Examination], *, details: bool) -> Iterator[RenderableType]:
     for each in found:
         if each.not_possible:
-            why = f"not possible here: {each.not_possible.removeprefix('not possible: ')}"
-            yield Text.assemble((f"{each.filesystem} ", "bold"), why)
+            yield Text.assemble((f"{each.filesystem} ", "bold"), f"not possible here: {each.not_possible}")
     titles = {feature.name: feature.title for feature in in_order()}
     said: dict[str, list[str]] = {}
     for each in found:

@@ -102,7 +102,7 @@ def check_supported(driver: FileSystem, *, where: str) -> None:
         release = kernel.release()
         why = driver.kernels.why_missing(release)
         raise UnsupportedError(
-            f"not possible: this kernel ({release}) has no {driver.mount_type}{f': {why}' if why else ''}",
+            f"this kernel ({release}) has no {driver.mount_type}{f': {why}' if why else ''}",
             where=where,
             hint=driver.module.remedy
             if driver.module
