@@ -20,6 +20,7 @@ class Ability(StrEnum):
     SYMLINKS = "symbolic links"
     PERMISSIONS = "owners and permissions"
     NOBODY = "files of the user nobody"
+    SOCKETS = "sockets"
     XATTR = "extended attributes"
     SPARSE = "sparse files"
     REFLINK = "reflinks"

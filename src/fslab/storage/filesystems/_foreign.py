@@ -13,6 +13,7 @@ FAT_LACKS: Mapping[Ability, str] = {
     Ability.HARD_LINKS: "a file has exactly one directory entry",
     Ability.SYMLINKS: "",
     Ability.PERMISSIONS: "all files have the owner given by the mount options",
+    Ability.SOCKETS: "directory entries have no type for them",
     Ability.XATTR: "",
     Ability.SPARSE: "all bytes of a file are allocated",
     Ability.REFLINK: "no two files share clusters",
