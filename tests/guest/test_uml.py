@@ -119,7 +119,7 @@ def test_a_guest_that_writes_more_than_the_room_of_its_disk_is_ended(shared: Tri
             workload=WorkloadSpec(name="w", tool="fio", parameters=ENDLESS),
         ),
     )
-    assert record.status_text == "failed:no_space"
+    assert record.status_text == "failed:no_space", record.error
     assert "has room for 32 MiB" in str(record.error)
     assert shared.running == []
 
