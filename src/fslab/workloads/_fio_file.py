@@ -33,7 +33,7 @@ from fslab.workloads._fio_output import (
     figures,
     jobs_of,
     latencies,
-    latencies_if_paced,
+    latencies_if_held_back,
     log_options,
     logs_of,
     rates,
@@ -92,7 +92,7 @@ class FioJobs(Workload[J]):
         names = []
         for index, job in enumerate(jobs):
             for direction in job.directions:
-                names += [_named(job, name) for name in latencies_if_paced(job, direction)]
+                names += [_named(job, name) for name in latencies_if_held_back(job, direction)]
                 group = next((g for g in sums if g.direction == direction and index in g.places), None)
                 together = [jobs[place] for place in group.places] if group else [job]
                 rate = "iops" if all(each.random for each in together) else "bandwidth"

@@ -139,7 +139,9 @@ _SAYS_CONTENT = CONTENT - {"zero_buffers", "scramble_buffers"} | {"verify"}
 
 # What limits how many requests there are at once: fio(1), "I/O rate" and "I/O latency". The queue depth is then what
 # fits into it.
-PACED = frozenset({"thinktime", "rate", "rate_iops", "latency_target", "flow"})
+# What makes a job slower than the disk; with the two others its rate is what the disk can do.
+HELD_BACK = frozenset({"thinktime", "rate", "rate_iops"})
+PACED = HELD_BACK | {"latency_target", "flow"}
 
 # What orders the jobs of a file: it has no meaning for a single job.
 ORDER = frozenset({"stonewall", "wait_for"})

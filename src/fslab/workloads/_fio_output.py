@@ -19,7 +19,7 @@ from fslab.units import Direction, Unit
 from fslab.validity.facts import Depth, Rate
 from fslab.workloads import is_known
 from fslab.workloads._fio_one_job import OneJob
-from fslab.workloads._fio_options import PACED
+from fslab.workloads._fio_options import HELD_BACK
 
 REPORT = "fio.json"
 _ENDED = re.compile(r"^fio: pid=\d+, got signal=(\d+)", re.MULTILINE)  # reap_threads in backend.c
@@ -113,9 +113,10 @@ def declared(job: OneJob) -> list[Metric]:
     return found + [Metric(name=name, unit=Unit.PERCENT, better=Direction.NEITHER) for name in shares]
 
 
-def latencies_if_paced(job: OneJob, direction: str) -> tuple[str, ...]:
-    """Return the mean latencies of a job whose options limit its rate; empty for others, and if fio measures none."""
-    if PACED.isdisjoint(job.options) or not _NO_LATENCIES.isdisjoint(job.options):
+def latencies_if_held_back(job: OneJob, direction: str) -> tuple[str, ...]:
+    """Return the mean latencies of a job that its options make slower than the disk; empty for others, and if fio
+    measures none."""
+    if HELD_BACK.isdisjoint(job.options) or not _NO_LATENCIES.isdisjoint(job.options):
         return ()
     return (f"{direction}_lat_mean", *(["fsync_mean"] if job.syncs and direction == "write" else []))
 

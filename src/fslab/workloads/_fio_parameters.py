@@ -54,8 +54,8 @@ class FioParameters(JobParameters):
     first start to the last end. A job after `stonewall` or `wait_for`, or with another `startdelay` or `ramp_time`,
     is another phase.
 
-    The first figure of a job with `rate`, `rate_iops`, `thinktime` or `latency_target` is its mean latency: its rate
-    is what it asks for, also on a slower disk.
+    The first figure of a job with `rate`, `rate_iops` or `thinktime` is its mean latency: its rate is what it asks for,
+    also on a slower disk.
 
     fslab itself sets directory, logs and output; `fslab plan` lists the lines that it leaves out. `filename=/dev/sdb`
     becomes a file `dev_sdb` on the file system under test. Options that would run commands or reach outside the test
