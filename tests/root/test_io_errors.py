@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ import pytest
 from tests.disk_server import BINARY
 from tests.root.conftest import Document, RunCrash
 
-from fslab.faults import FILES
+from fslab.api.crash import run_request
+from fslab.campaign.cleanup import clean_all
+from fslab.faults import FILES, trial
+from fslab.faults.struck_files import Ground
 from fslab.system import mountinfo
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
@@ -118,3 +122,35 @@ def test_where_a_file_system_is_in_use_nothing_is_armed(
         done = run_crash("fault", directory, "flush-error")
     assert done.returncode != 0
     assert "cannot unmount" in done.stderr
+
+
+def test_a_file_system_that_cannot_be_mounted_any_more_is_a_finding(
+    virtual: Virtual, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """btrfs has no repair that would find its other superblocks."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    directory = virtual("btrfs", "--log", str(tmp_path / "fslab-disk.log"))
+    device = Path(mountinfo.containing(directory).source)
+    request, come_back, superblock = tmp_path / "request", trial._come_back, list[bytes]()
+    told = {"do": "fault", "directory": str(directory), "fault": "bit-rot-data", "scratch": str(tmp_path)}
+    request.write_text(json.dumps(told))
+
+    def destroyed(ground: Ground, result: trial.Result) -> None:
+        ground.unmount()
+        with device.open("r+b", buffering=0) as disk:
+            disk.seek(64 << 10)
+            superblock.append(disk.read(4096))
+            disk.seek(64 << 10)
+            disk.write(bytes(4096))
+        come_back(ground, result)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trial, "_come_back", destroyed)
+        found = run_request(request)
+    assert (found["needs_repair"], found["lost"]) == (True, FILES)
+    assert found["not_mounted"] in found["examples"]
+    with device.open("r+b", buffering=0) as disk:
+        disk.seek(64 << 10)
+        disk.write(superblock[0])
+    assert clean_all()[1] == []
+    assert mountinfo.containing(directory).source == str(device)

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from tests.made import campaign as new_campaign
+from tests.made import stored
 from tests.unit.claimed import cell, claim, noisy, steady, trials
 from tests.unit.test_claims_terminal import EXT4, XFS, made
 
-from fslab.api import claims, explanations
+from fslab.api import claims, explanations, replications
 from fslab.claims import replication
 from fslab.claims.build import judged
 from fslab.claims.campaign_estimates import Trials
@@ -23,10 +24,12 @@ from fslab.claims.publication_likeness import ROWS, Condition, Situation, condit
 from fslab.claims.replication import measured_share, wall_s
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
+from fslab.errors import StoreError
 from fslab.explain.evidence import Certainty, Evidence, Explanation
 from fslab.machine import facts
 from fslab.plan.expand import expand
 from fslab.store.campaign import Campaign
+from fslab.store.store import Store
 from fslab.study.load import load_text
 from fslab.trial_record import Command, Provenance, Status, TrialRecord
 
@@ -307,3 +310,16 @@ def test_where_it_differs_the_mechanism_of_the_deciding_part_is_named(
     assert "What the kernel counted where results differ:" in lines
     assert any(line.startswith("- 3, w on ext4 defaults: barriers of ext4") for line in lines)
     assert "what the kernel counted" not in "\n".join(replication.lines(page()))
+
+
+def test_a_study_of_a_user_has_no_claims_of_the_shipped_one_with_its_name(tmp_path: Path) -> None:
+    text = (
+        "title: mine\nmedia: {m: {type: ram, size: 1g}}\nstacks: {s: {medium: m, filesystem: ext4}}\n"
+        "workloads: {w: {tool: dd, op: write, count: 1}}\n"
+    )
+    cells = expand(load_text(text, "multi-disk.yaml"))
+    mine = new_campaign("c1", study_id="multi-disk", study_source=text, cells=cells)
+    with Store.open(stored(tmp_path / "s", [(mine, [])])) as opened:
+        assert claims.of_campaign(mine, opened).claims == ()
+        with pytest.raises(StoreError, match="no campaign of a study with claims"):
+            replications.last_campaigns(opened)

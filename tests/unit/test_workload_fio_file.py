@@ -577,7 +577,10 @@ def test_of_a_file_of_mistakes_not_every_line_is_explained() -> None:
         ("rw=randread\nrate_iops=40", ("read_lat_mean", "read_iops")),
         ("rw=write\nrate=1m\nfsync=8", ("write_lat_mean", "fsync_mean", "write_bandwidth")),
         ("rw=randread\nthinktime=1ms\ngtod_reduce=1", ("read_iops",)),
-        ("rw=randread\niodepth=8\nioengine=libaio\nlatency_target=10ms", ("read_iops",)),  # what it is to find out
+        (
+            "rw=randread\niodepth=8\nioengine=libaio\nlatency_target=10ms",
+            ("read_iops",),
+        ),  # what it is to find out
         ("rw=randread", ("read_iops",)),
     ],
 )

@@ -40,11 +40,11 @@ class Replication(NamedTuple):
 
 
 def last_campaigns(store: Store) -> list[Campaign]:
-    """Return the last campaign of each shipped study with claims, in the order of the studies.
+    """Return the last campaign with claims of each shipped study that has some, in the order of the studies.
 
     Raises StoreError if the store has none.
     """
-    campaigns = {campaign.study_id: campaign for campaign in store.campaigns()}
+    campaigns = {each.study_id: each for each in store.campaigns() if each.settings.claims}
     found = [campaigns[study] for study in shipped.with_claims() if study in campaigns]
     if not found:
         raise StoreError("no campaign of a study with claims", where=store.path, hint="run them first: --run")

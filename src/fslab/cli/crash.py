@@ -49,7 +49,7 @@ def fault(request: FaultRequest) -> None:
     before it writes a file. Needs root.
     """
     _check_root()
-    print_json(crash.fault_test(request))
+    _show(crash.fault_test(request))
 
 
 @app.command("run", short_help="Run a test, recover or fault that a file describes.")

@@ -28,7 +28,8 @@ class Result:
     missing. ``lost``: files that were durable before and, after the fault, are missing or wrong: files that no
     operation touched, and files of a failed operation that have neither old nor new contents.
     ``writes_stopped``: no write succeeds until the file system is mounted again. ``needs_repair``: it cannot be
-    mounted, or its checker finds damage."""
+    mounted, or its checker finds damage. ``not_mounted``: why it cannot be mounted, even after repair; no file is there
+    then."""
 
     hit: int = 0
     reported: int = 0
@@ -38,13 +39,25 @@ class Result:
     lost: int = 0
     writes_stopped: bool = False
     needs_repair: bool = False
+    not_mounted: str | None = None
     examples: list[str] = field(default_factory=list)
 
 
 def measure(ground: Ground, fault: Fault) -> dict[str, Any]:
-    """Try one fault and return the document. MountError if the file system cannot be mounted, even after repair."""
+    """Try one fault and return the document. MountError if others use the file system, or if the machine is to blame
+    that it cannot be mounted again."""
     os.chdir("/")  # a campaign starts its tools in the directory under test
     result = Result()
+    try:
+        _measure(ground, fault, result)
+    except MountError:
+        if result.not_mounted is None:
+            raise
+    driver = ground.tested.driver.name
+    return {"version": FORMAT, "filesystem": driver, "fault": fault.name, **asdict(result)}
+
+
+def _measure(ground: Ground, fault: Fault, result: Result) -> None:
     with Teardown() as mounted:
         mounted.callback(ground.tested.mount_again, ground.device, ground.target)
         ground.unmount(deadline_s=IN_USE_S)  # fails if another process uses the file system
@@ -63,8 +76,6 @@ def measure(ground: Ground, fault: Fault) -> dict[str, Any]:
         _come_back(ground, result)
         _judge(ground, attempts, result)
         _check(ground, result)
-    driver = ground.tested.driver.name
-    return {"version": FORMAT, "filesystem": driver, "fault": fault.name, **asdict(result)}
 
 
 def _write_something(ground: Ground) -> None:
@@ -77,16 +88,26 @@ def _write_something(ground: Ground) -> None:
 def _come_back(ground: Ground, result: Result) -> None:
     """Unmount and mount; repair in between if the mount fails."""
     ground.unmount()
+    refused = _mount(ground)
+    if refused is not None:
+        result.needs_repair = True
+        result.examples.append(str(refused))
+        argv = ground.tested.driver.repair_argv(ground.device)
+        if argv is not None:
+            proc.run(argv, check=False, timeout_s=LIMIT_S)
+            refused = _mount(ground)
+    if refused is not None:
+        if not ground.tested.refuses(refused, ground.device, ground.target):
+            raise refused
+        result.not_mounted = str(refused)
+
+
+def _mount(ground: Ground) -> MountError | None:
     try:
         ground.mount()
     except MountError as error:
-        result.needs_repair = True
-        result.examples.append(str(error))
-        argv = ground.tested.driver.repair_argv(ground.device)
-        if argv is None:
-            raise
-        proc.run(argv, check=False, timeout_s=LIMIT_S)
-        ground.mount()
+        return error
+    return None
 
 
 def _judge(ground: Ground, attempts: Sequence[Attempt], result: Result) -> None:
