@@ -142,8 +142,8 @@ rand-write-4k: xfs 1.93 × ext4 (1.87–1.99), 1.93 × btrfs (1.87–1.98)
   ranked: 1. xfs · 2.= btrfs, ext4
 commit, write IOPS: ext4 2.00 × xfs (1.94–2.06); btrfs: no usable value
 commit, fsync mean ↓: xfs 2.00 × ext4 (1.94–2.06); btrfs: no usable value
-★ better than all others at 95 % · median of 5 trials ± half their range · ↓
-  lower is better · × with 95 % CI
+★ better than all others at 95 % · ↓ lower is better · median of 5 trials ± half
+  their range · × with 95 % CI
 
 ¹ warning, cpu saturated: CPU-bound: not a storage result (5 of 5 on btrfs,
   rand-write-4k)

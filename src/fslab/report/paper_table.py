@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from fslab.answers.verdict_words import percent
 from fslab.report.model import Report, Row, Summary
-from fslab.report.row_words import kernels_words, slices_words, spread_of_counts
+from fslab.report.row_words import kernels_words, signs_words, slices_words, spread_of_counts
 from fslab.units import Direction, format_value, in_one_scale, metric_text
 
 _TEX: dict[str, str | int | None] = {
@@ -213,12 +213,11 @@ def _value(row: Row, summary: Summary) -> str:
 
 
 def _legend(report: Report, spread: str, notes: str) -> str:
-    trials = spread_of_counts(len(s.values) for row in report.rows for s in row.summaries if s.values)
-    told = (
-        f"Median of {trials} ± {spread}; ★ better than all others at {report.coverage * 100:g} %, "
-        f"☆ may equal the best; ↓ lower is better; {notes}: notes"
-    )
-    return "; ".join(filter(None, (told, slices_words(report)))) + "."
+    summaries = [summary for row in report.rows for summary in row.summaries]
+    trials = spread_of_counts(len(each.values) for each in summaries if each.values)
+    marks = f"{notes}: notes" if any(each.notes for each in summaries) else ""
+    told = (f"Median of {trials} ± {spread}", *signs_words(report), marks, slices_words(report))
+    return "; ".join(filter(None, told)) + "."
 
 
 def _origin(report: Report) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from math import log
 
 from fslab.analysis.standings import Standing, StandingCertainty, counted_sides
-from fslab.analysis.table_rows import Rank
+from fslab.analysis.table_rows import Mark, Rank
 from fslab.answers.model import COUNTED, INDEPENDENCE_LEAST, UNPAIRED, Answer, Verdict
 from fslab.answers.verdict_words import (
     alike_margin,
@@ -106,6 +106,17 @@ def kernels_words(report: Report) -> str:
     host = [f"{report.kernel or 'unknown'} (host)"] if report.on_host else []
     guests = (f"{guest.kernel or 'unknown'} ({guest.machine})" for guest in report.guests)
     return ", ".join(dict.fromkeys([*host, *guests]))
+
+
+def signs_words(report: Report) -> list[str]:
+    """Return what each sign means that a field or a name has."""
+    used = {summary.mark for row in report.rows for summary in row.summaries}
+    said = (
+        f"★ better than all others at {report.coverage * 100:g} %" if Mark.BEST in used else "",
+        "☆ may equal the best" if Mark.MAYBE_BEST in used else "",
+        "↓ lower is better" if any(row.better is Direction.LOWER for row in report.rows) else "",
+    )
+    return [text for text in said if text]
 
 
 def slices_words(report: Report) -> str | None:

@@ -15,7 +15,14 @@ from rich.text import Text
 from fslab.analysis.table_rows import Mark
 from fslab.answers.verdict_words import percent
 from fslab.report.model import Note, NotePlace, Report, Row, StackColumn, Summary
-from fslab.report.row_words import machine_words, ranking_words, slices_words, spread_of_counts, trials_words
+from fslab.report.row_words import (
+    machine_words,
+    ranking_words,
+    signs_words,
+    slices_words,
+    spread_of_counts,
+    trials_words,
+)
 from fslab.report.terminal_width import NARROWEST, lines_of, wrapped
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit, counted, first_of, format_size, format_value, metric_text
@@ -107,18 +114,14 @@ def _unfinished(report: Report) -> str:
 
 
 def _legend(report: Report) -> str:
-    percent = f"{report.coverage * 100:g} %"
-    used = {summary.mark for row in report.rows for summary in row.summaries}
     counts = [usual_count(row) for row in report.rows]
     trials = (
         f"median of {spread_of_counts(counts)} ± half their range" if max(counts) > 1 else "one trial each"
     )
     said = (
-        f"★ better than all others at {percent}" if Mark.BEST in used else "",
-        "☆ may equal the best" if Mark.MAYBE_BEST in used else "",
+        *signs_words(report),
         trials if max(counts) > 0 else "",
-        "↓ lower is better" if any(row.better is Direction.LOWER for row in report.rows) else "",
-        f"× with {percent} CI" if any(row.answers for row in report.rows) else "",
+        f"× with {report.coverage * 100:g} % CI" if any(row.answers for row in report.rows) else "",
         slices_words(report),
     )
     return " · ".join(filter(None, said))
