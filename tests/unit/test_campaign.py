@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import resource
@@ -28,6 +29,21 @@ def record(status: Status, of: Cell, duration_s: float = 2.0) -> TrialRecord:
 
 
 class TestJournal:
+    def test_a_file_that_cannot_be_removed_ends_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With chattr +a, files can be made and not removed."""
+
+        def refused(path: Path) -> None:
+            raise PermissionError(errno.EPERM, "Operation not permitted", str(path))
+
+        journal = CampaignJournal("c1", tmp_path)
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "unlink", refused)
+            journal.close()
+        CampaignJournal("c1", tmp_path).close()  # the lock is free
+        assert list(tmp_path.iterdir()) == []
+
     def test_what_is_not_undone_is_pending_in_order(self, tmp_path: Path) -> None:
         with CampaignJournal("c", tmp_path) as journal:
             first = journal.will_create("image", "/a b/x.img")

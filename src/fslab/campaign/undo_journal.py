@@ -122,7 +122,10 @@ class CampaignJournal:
         if self._descriptor < 0:
             return
         if not self.pending():
-            self.path.unlink(missing_ok=True)
+            with contextlib.suppress(
+                OSError
+            ):  # such as chattr +a; with nothing to undo, a later clean removes it
+                self.path.unlink()
         os.close(self._descriptor)
         self._descriptor = -1
 
