@@ -56,7 +56,10 @@ def test_a_guest_has_a_virtual_disk_of_its_own_and_cuts_its_power(guests: TrialM
     assert record.metrics["states"].value == 2
 
 
-def test_a_finding_of_a_guest_is_made_again_in_another_guest(guests: TrialMachines, tmp_path: Path) -> None:
+def test_a_finding_of_a_guest_is_made_again_in_another_guest(
+    guests: TrialMachines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "kept"))  # recordings stay when their trial ends
     record = crashed(
         guests,
         "ext4",

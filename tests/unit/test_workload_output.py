@@ -65,7 +65,7 @@ ERROR = {"kind": "no_space", "path": "/mnt/x", "message": "cannot write /mnt/x: 
         ("iozone", {"size": "64m"}, {"stderr": golden("iozone-3.489/enospc.stderr")}, NoSpaceError, None),
         ("engine", {}, {"stdout": golden("fslab-engine-0.1.0/no_space.json")}, NoSpaceError,
          "No space left on device"),
-        ("engine", {}, {"stdout": of_engine("error")}, ToolFailedError, "^/nonexistent: .*cannot open /nonexistent"),
+        ("engine", {}, {"stdout": of_engine("error")}, ToolFailedError, "^fslab-engine: cannot open /nonexistent"),
         ("engine", {}, {"stdout": of_engine("small-files", protocol=2)}, ToolOutputError,
          "(?s)uses protocol 2.*reinstall"),
         *(("engine", {}, {"stdout": text}, ToolOutputError, None)

@@ -231,7 +231,8 @@ class SmbClient:
     def _failure(self, complaints: str) -> FslabError:
         for name, child in (("smbd", self._server.child), ("smbclient", self._dialogue.child)):
             ended = child.wait(1)
-            if ended is not None and ended < 0:
+            # When smbd ends by itself, it sends SIGTERM to its own group: killkids() in source3/smbd/server.c.
+            if ended is not None and ended < 0 and ended != -signal.SIGTERM:
                 return ToolFailedError(f"{name} was ended by signal {-ended}")
         return _refused(complaints or self._server.said() or "does not answer")
 
@@ -256,7 +257,8 @@ def connected(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient
         Path(place, "smb.conf").write_text(_conf(place, exported, account.pw_name, options))
         contents = undo.enter_context(memory_file("fslab-contents"))
         with socket.create_server(("127.0.0.1", _PORT)) as listening:
-            asked = ("--no-pass", "--debuglevel=0", f"//127.0.0.1/{_SHARE}")
+            limit = f"--timeout={_LONG_S:.0f}"  # of one request: 20 s by default
+            asked = ("--no-pass", "--debuglevel=0", limit, f"//127.0.0.1/{_SHARE}")
             unbuffered = ("--input=0", "--output=0", smbclient)
             argv = servers.confined(STDBUF, *unbuffered, *_file(place), *asked)
             asking = servers.dialogue(

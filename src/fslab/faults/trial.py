@@ -128,6 +128,8 @@ def _judge(ground: Ground, attempts: Sequence[Attempt], result: Result) -> None:
     touched = {attempt.path for attempt in attempts}
     others = (ground.relative(ground.path(number)) for number in range(FILES))
     result.lost += sum(not _has(ground, path, 1) for path in others if path not in touched)
+    if result.not_mounted is not None:
+        result.lost = FILES
 
 
 def _has(ground: Ground, path: str, generation: int) -> bool:
