@@ -93,6 +93,12 @@ def test_a_failure_carries_the_end_of_stderr() -> None:
     assert proc.run([PYTHON, "-c", "raise SystemExit(3)"], check=False).returncode == 3
 
 
+def test_of_a_long_word_an_error_has_the_beginning() -> None:
+    with pytest.raises(ToolFailedError) as raised:
+        proc.run(["sh", "-c", f"exit 3; {'x' * 1000}"])
+    assert str(raised.value) == f"sh -c 'exit 3; {'x' * 92}…': sh exited 3"
+
+
 def test_a_missing_program() -> None:
     with pytest.raises(ToolMissingError):
         proc.run(["there-is-no-such-program"])

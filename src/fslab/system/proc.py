@@ -38,6 +38,7 @@ DEFAULT_TIMEOUT_S = 120.0
 SEE_LOG = "dmesg(1) may have more information"  # mount(8), after a list of all that may be the reason
 END_DEADLINE_S = 20.0  # freeing the memory of a large guest takes seconds
 GROUP_DEADLINE_S = 2.0
+_WORD = 100  # characters of a word with spaces in an error
 OUTPUT_LIMIT_BYTES = 64 << 20  # of one stream; the longest output of a tool is some KiB
 # Interval of the checks of output and space. In this time a fast child writes 200 MiB; a check takes some microseconds.
 LOOK_EVERY_S = 0.05
@@ -366,7 +367,10 @@ def failed(
     told = one_line(done.stderr, done.stdout)
     if told and not (reasons and SEE_LOG in told):
         what += f"{'; it printed' if reasons else ''}: {told}"
-    where = shell_line(done.argv)
+    # Of a script or a document only the beginning: the trial's record has the whole command.
+    where = shell_line(
+        [f"{word[:_WORD]}…" if len(word) > _WORD and " " in word else word for word in done.argv]
+    )
     if reports_full_disk(done.stderr, done.stdout):
         return NoSpaceError(what, where=where, hint=SIZES_HINT)
     return failure(what, where=where)
