@@ -19,7 +19,7 @@ class Ability(StrEnum):
     HARD_LINKS = "hard links"
     SYMLINKS = "symbolic links"
     PERMISSIONS = "owners and permissions"
-    NOBODY = "files of the user nobody"
+    CHOWN = "chown to the user 'nobody'"
     SOCKETS = "sockets"
     XATTR = "extended attributes"
     SPARSE = "sparse files"

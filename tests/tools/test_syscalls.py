@@ -58,7 +58,7 @@ def test_no_file_here_is_persistent_memory(tmp_path: Path) -> None:
 
 
 def test_what_is_tried_leaves_nothing_behind(tmp_path: Path) -> None:
-    links = Needs(abilities=frozenset({Ability.HARD_LINKS, Ability.SYMLINKS, Ability.NOBODY, Ability.XATTR}))
+    links = Needs(abilities=frozenset({Ability.HARD_LINKS, Ability.SYMLINKS, Ability.CHOWN, Ability.XATTR}))
     feasibility.check_mounted(tmp_path, links, "this one")
     assert list(tmp_path.iterdir()) == []
 
@@ -74,6 +74,6 @@ def test_what_fails_when_tried_is_unsupported_with_the_kernel_s_own_word() -> No
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="for another user, servers run as this user")
 def test_a_file_system_without_owners_can_belong_to_the_user_of_servers() -> None:
-    with pytest.raises(UnsupportedError, match="needs files of the user nobody") as caught:
-        feasibility.check_mounted(Path("/proc/self"), Needs(abilities=frozenset({Ability.NOBODY})), "proc")
+    with pytest.raises(UnsupportedError, match="needs chown to the user") as caught:
+        feasibility.check_mounted(Path("/proc/self"), Needs(abilities=frozenset({Ability.CHOWN})), "proc")
     assert "mount it with uid=65534,gid=65534; or remove" in (caught.value.hint or "")

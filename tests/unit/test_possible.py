@@ -43,7 +43,7 @@ def cell(filesystem: str | None, tool: str, **parameters: str | int | bool) -> C
         ("xfs", "engine", {"operation": "sync-write", "method": "reflink"}, None),
         ("zfs", "engine", {"operation": "small-files"}, None),
         ("vfat", "packages", {}, "hard links"),
-        *(("vfat", each, {}, "it needs sockets") for each in ("mariadb", "redis")),
+        *(("vfat", each, {}, "it needs sockets") for each in ("mariadb", "postgresql", "redis")),
         ("vfat", "samba", {}, None),  # with mount options for one owner
         *((each, "crash", {}, "promises for a power cut") for each in ("f2fs", "jfs", "reiserfs", "bcachefs")),
         ("nilfs2", "crash", {"application": "sqlite"}, "promises for a power cut"),

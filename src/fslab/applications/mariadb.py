@@ -128,7 +128,7 @@ class Mariadb(DurableApplication):
 
     summary = "MariaDB: sysbench's OLTP tests, by innodb_flush_log_at_trx_commit"
     tools = (TOOL, CLIENT, SYSBENCH)
-    abilities = frozenset({Ability.NOBODY, Ability.SOCKETS})
+    abilities = frozenset({Ability.CHOWN, Ability.SOCKETS})
     transaction_s = 0.01
     laid_out_bytes = 60 << 20
     continues = "sysbench measures by the clock"

@@ -134,7 +134,7 @@ class Postgresql(DurableApplication):
 
     summary = "PostgreSQL: pgbench, by synchronous_commit and others"
     tools = (server.TOOL,)
-    abilities = frozenset({Ability.NOBODY})
+    abilities = frozenset({Ability.CHOWN, Ability.SOCKETS})
     transaction_s = 0.01
     laid_out_bytes = 40 << 20
     Load = PgbenchLoad

@@ -86,7 +86,7 @@ class Redis(DurableApplication):
 
     summary = "Redis: sets of keys, by appendfsync"
     tools = (server.TOOL, server.CHECK)
-    abilities = frozenset({Ability.NOBODY, Ability.SOCKETS})
+    abilities = frozenset({Ability.CHOWN, Ability.SOCKETS})
     transaction_s = 0.005
     laid_out_bytes = 1 << 20
     continues = "Redis syncs its log by the clock"

@@ -121,7 +121,7 @@ class Samba(DurableApplication):
 
     summary = "Samba: files are uploaded, downloaded, listed and deleted over SMB"
     tools = (SMBD, CLIENT, STDBUF)
-    abilities = frozenset({Ability.NOBODY})
+    abilities = frozenset({Ability.CHOWN})
     Load = SambaLoad
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:
@@ -232,7 +232,8 @@ class SmbClient:
         for name, child in (("smbd", self._server.child), ("smbclient", self._dialogue.child)):
             ended = child.wait(1)
             # When smbd ends by itself, it sends SIGTERM to its own group: killkids() in source3/smbd/server.c.
-            if ended is not None and ended < 0 and ended != -signal.SIGTERM:
+            by_itself = name == "smbd" and ended == -signal.SIGTERM
+            if ended is not None and ended < 0 and not by_itself:
                 return ToolFailedError(f"{name} was ended by signal {-ended}")
         return _refused(complaints or self._server.said() or "does not answer")
 

@@ -126,7 +126,7 @@ class VmImage(DurableApplication):
 
     summary = "image of a virtual machine's disk (raw, qcow2): random writes and reads by QEMU"
     tools = (qemu.IMG, qemu.IO)
-    abilities = frozenset({Ability.NOBODY})
+    abilities = frozenset({Ability.CHOWN})
     Load = VmImageLoad
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:

@@ -122,9 +122,8 @@ class CampaignJournal:
         if self._descriptor < 0:
             return
         if not self.pending():
-            with contextlib.suppress(
-                OSError
-            ):  # such as chattr +a; with nothing to undo, a later clean removes it
+            # Refused for example after chattr +a. With nothing left to undo, a later clean removes it.
+            with contextlib.suppress(OSError):
                 self.path.unlink()
         os.close(self._descriptor)
         self._descriptor = -1

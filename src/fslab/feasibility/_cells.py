@@ -177,7 +177,7 @@ def check_mounted(directory: Path, needs: Needs, filesystem: str) -> None:
             raise UnsupportedError(
                 f"it needs {ability}, which fails on {filesystem} here ({error.strerror})",
                 where=str(directory),
-                hint=owned if ability is Ability.NOBODY else others,
+                hint=owned if ability is Ability.CHOWN else others,
             ) from error
         finally:
             for made in (path, _other(path)):
@@ -197,7 +197,7 @@ def _hard_link(path: Path) -> None:
     _other(path).hardlink_to(path)
 
 
-def _nobody(path: Path) -> None:
+def _chown(path: Path) -> None:
     if os.geteuid() == 0:  # for another user, servers run as this user
         path.touch()
         os.chown(path, users.NOBODY, users.NOBODY)
@@ -213,6 +213,6 @@ TRIES = {
     Ability.DIRECT_WRITES: _direct,
     Ability.HARD_LINKS: _hard_link,
     Ability.SYMLINKS: lambda path: path.symlink_to(TRY_NAME),
-    Ability.NOBODY: _nobody,
+    Ability.CHOWN: _chown,
     Ability.OVERLAY: _overlay,
 }
