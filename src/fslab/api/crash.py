@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -22,11 +23,12 @@ from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Finding, Source
 from fslab.crash.steps import Sequence, Sync
 from fslab.crash.trial_request import REQUESTS, Alphabet, CrashRequest, Cuts, FaultRequest, RecoveryRequest
-from fslab.errors import MountError, StoreError, UsageError
+from fslab.errors import MountError, NeedsRootError, StoreError, UsageError
 from fslab.faults import REGISTRY as FAULTS
 from fslab.faults import struck_files
 from fslab.faults import trial as fault_trial
 from fslab.machine.facts import gather as machine_facts
+from fslab.machine.planned_machine import here
 from fslab.storage import user_mounts
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import kernel as running_kernel
@@ -47,6 +49,7 @@ def crash_test(request: CrashRequest) -> dict[str, Any]:
     then, or None. Raises UnsupportedError if the directory is not on one virtual disk with a log of its data, or its
     file system also on other devices.
     """
+    _check_root()
     if request.scratch is not None and not request.scratch.is_dir():
         raise UsageError("is not a directory", where="--scratch", hint="name one that exists, or omit it")
     if request.recordings is not None:
@@ -58,16 +61,17 @@ def crash_test(request: CrashRequest) -> dict[str, Any]:
     with TemporaryDirectory("crash", request.scratch) as made:
         recorded = recording.record(directory, source, made.path, request.threads)
         keep, tally, refused = request.recordings or paths.recordings(), None, None
-        try:
-            with _journaled(mount), Teardown() as undo:
-                recording.put_away(mount, tested, undo)
-                images = examine.private(made.path, trial.IMAGES, undo, uses=keep)
-                tally = trial.tally_of(recorded, tested, source, request, images)
-        except MountError as error:
-            if tally is None or not tested.refuses(error, mount.source, mount.target):
-                raise
-            refused = str(error)
-            tally.add_refused(refused)
+        with _journaled(mount):
+            try:
+                with Teardown() as undo:
+                    recording.put_away(mount, tested, undo)
+                    images = examine.private(made.path, trial.IMAGES, undo, uses=keep)
+                    tally = trial.tally_of(recorded, tested, source, request, images)
+            except MountError as error:
+                if tally is None or not tested.refuses(error, mount.source, mount.target):
+                    raise
+                refused = str(error)
+                tally.add_refused(refused)
         broken = any(finding.broken and finding.state for finding in tally.findings.values())
         identity = kept_recordings.keep(recorded, tested, source, keep) if broken else None
     document = trial.document(tally, source, kept=identity, filesystem=tested.driver.name)
@@ -79,6 +83,7 @@ def crash_recovery(request: RecoveryRequest) -> dict[str, Any]:
 
     Raises UnsupportedError if there is no virtual disk, or its file system does not declare its promises.
     """
+    _check_root()
     recording.disk_of(request.directory)
     directory, mount = _ground(request.directory)
     tested = _tested(directory, mount)
@@ -92,6 +97,7 @@ def fault_test(request: FaultRequest) -> dict[str, Any]:
 
     Raises UnsupportedError if there is no virtual disk with a log, or its file system has no known checker.
     """
+    _check_root()
     fault = FAULTS.get(request.fault)
     server = recording.disk_of(request.directory)
     struck_files.check_log(server, request.directory)
@@ -176,9 +182,14 @@ def _tested(directory: Path, mount: Mount) -> examine.Subject:
     return examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, Path(mount.source))
 
 
-def made_in_guest(name: str) -> bool:
-    """Return whether a guest made the recording of the state ``RECORDING.STATE``, so that its replay needs no root."""
-    return kept_recordings.load(_parsed(name)[0], paths.recordings()).machine is not None
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Named:
+    """A state of a recording, by its name. ``second``: that of its recovery or, with ``repair``, of its repair."""
+
+    recording: str
+    first: states.State
+    second: states.State | None
+    repair: bool
 
 
 def crash_state(
@@ -187,8 +198,12 @@ def crash_state(
     """Create the state ``RECORDING.STATE`` as a new file ``image``, and return the findings from a copy of it.
 
     If a guest made the recording, one makes and judges the state: with ``kernel`` and ``modules``, as in a study.
+    NeedsRootError if none made it, without root.
     """
-    found = kept_recordings.load(_parsed(name)[0], paths.recordings())
+    named = _parsed(name)
+    found = kept_recordings.load(named.recording, paths.recordings())
+    if found.machine is None:
+        _check_root()
     if os.path.lexists(image):
         raise UsageError("the image exists already", where=str(image), hint="name a new file: --output FILE")
     if not image.parent.is_dir():
@@ -197,12 +212,12 @@ def crash_state(
         )
     path_owners.check_closed(image.parent, "--output")
     if found.machine is None:
-        return _state_here(name, image)
+        return _made(found, named, image)
     machine = found.machine.model_copy(update={"kernel": kernel, "modules": modules})
     with cleanup.opened_workspace(new_id(), frozenset()) as opened:
         machines = TrialMachines(workspace=opened, machine=machine_facts())
         shared = machines.shared(machine)
-        guest_recordings.bring(name.partition(".")[0], shared)
+        guest_recordings.bring(named.recording, shared)
         stack, asked = guest_recordings.stack(machine), guest_recordings.asked(name, shared)
         told = machines.ask(stack, guest_recordings.SLOT, asked, timeout_s=guest_recordings.LIMIT_S, disks=0)
         guest_recordings.take_image(shared, image)
@@ -211,15 +226,21 @@ def crash_state(
 
 def crash_state_in_guest(name: str, shared: str) -> dict[str, Any]:
     """Do in a guest what ``crash_state`` does, with a recording in the directory that the host shares."""
-    guest_recordings.receive(name.partition(".")[0], Path(shared))
+    named = _parsed(name)
+    guest_recordings.receive(named.recording, Path(shared))
     image = paths.temporary() / f"{guest_recordings.SLOT}.img"
-    told = _state_here(name, image)
+    told = _made(kept_recordings.load(named.recording, paths.recordings()), named, image)
     guest_recordings.send_image(image, Path(shared))
     return {**told, "kernel": running_kernel.release()}
 
 
-def _parsed(name: str) -> tuple[str, states.State, states.State | None, bool]:
-    """Return the recording, the state, the second one that is of its recovery, and whether that is a repair."""
+def _check_root() -> None:
+    """Raise NeedsRootError unless this process may mount crash states."""
+    if missing := here().missing_for_mounts():
+        raise NeedsRootError(f"mounting crash states needs {missing}", hint="run it with sudo")
+
+
+def _parsed(name: str) -> _Named:
     identity, _, text = name.partition(".")
     if not text:
         hint = "write RECORDING.STATE, such as 0a1b2c3d.412-random-7; recordings: fslab crash list"
@@ -227,45 +248,41 @@ def _parsed(name: str) -> tuple[str, states.State, states.State | None, bool]:
     once, joint, twice = text.partition(states.REPAIR)
     if not joint:
         once, _, twice = text.partition(states.AGAIN)
-    second = states.State.parse(twice) if twice else None
-    return identity, states.State.parse(once), second, joint == states.REPAIR
+    return _Named(
+        recording=identity, first=states.State.parse(once),
+        second=states.State.parse(twice) if twice else None, repair=joint == states.REPAIR,
+    )  # fmt: skip
 
 
-def _state_here(name: str, image: Path) -> dict[str, Any]:
-    identity, state, second, repair = _parsed(name)
-    found = kept_recordings.load(identity, paths.recordings())
+def _made(found: kept_recordings.KeptRecording, named: _Named, image: Path) -> dict[str, Any]:
+    """Make the state, and judge a copy of it."""
     with TemporaryDirectory("crash") as made, Teardown() as undo:
         images = examine.private(made.path, trial.IMAGES, undo, uses=image)
         with states.builder(found.recording.log, found.recording.base) as builder:
             replayed = judge.judge_of(found.tested, found.recording, found.source, builder, images)
-            every = range(len(found.source.steps))
-            if second is None:
-                builder.make(state, image)
-                findings = replayed.after(state, every).findings
+            if named.second is None:
+                builder.make(named.first, image)
+                findings = replayed.after(named.first, range(len(found.source.steps))).findings
             else:
-                findings = _state_again(replayed, state, second, image, every, repair=repair)
-    told = [trial.finding_document(finding, found.source, identity) for finding in findings]
+                findings = _state_again(replayed, named, named.second, image, len(found.source.steps))
+    told = [trial.finding_document(finding, found.source, named.recording) for finding in findings]
     return {"image": str(image), "filesystem": found.tested.driver.name, "findings": told}
 
 
 def _state_again(
-    replayed: judge.Judge,
-    first: states.State,
-    second: states.State,
-    image: Path,
-    runs: range,
-    *,
-    repair: bool,
+    replayed: judge.Judge, named: _Named, second: states.State, image: Path, runs: int
 ) -> list[Finding]:
     """Return the findings of a second cut during the recovery from the first, which is recorded again."""
-    with replayed.recovery(first, repair=repair) as recording:
+    with replayed.recovery(named.first, repair=named.repair) as recording:
         if recording is None:
-            raise UsageError("the state cannot be mounted or repaired: no recovery to cut", where=str(first))
+            raise UsageError(
+                "the state cannot be mounted or repaired: no recovery to cut", where=str(named.first)
+            )
         with states.builder(recording.log, recording.base) as builder:
             builder.make(second, image)
-            if repair:
-                return replayed.after_cut_repair(first, second, builder).findings
-            return replayed.after_both(first, second, builder, runs).findings
+            if named.repair:
+                return replayed.after_cut_repair(named.first, second, builder).findings
+            return replayed.after_both(named.first, second, builder, range(runs)).findings
 
 
 def crash_recordings() -> list[dict[str, Any]]:

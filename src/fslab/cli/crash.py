@@ -13,7 +13,7 @@ from fslab.api import crash
 from fslab.cli.common import JsonOption, print_json, say
 from fslab.cli.option_groups import App
 from fslab.crash.trial_request import CrashRequest, FaultRequest, RecoveryRequest
-from fslab.errors import MountError, NeedsRootError
+from fslab.errors import MountError
 
 app = App(rich_markup_mode=None, add_completion=False)
 
@@ -25,7 +25,6 @@ def test(request: CrashRequest) -> None:
     A broken promise is a loss that POSIX or the file system's documentation rules out. Its recording is kept for:
     fslab crash replay. Needs root.
     """
-    _check_root()
     _show(crash.crash_test(request))
 
 
@@ -36,7 +35,6 @@ def recover(request: RecoveryRequest) -> None:
     The file system is unmounted and mounted again several times. If another process uses it, the command fails
     before it writes a file. Needs root.
     """
-    _check_root()
     _show(crash.crash_recovery(request))
 
 
@@ -48,7 +46,6 @@ def fault(request: FaultRequest) -> None:
     The file system is unmounted and mounted again several times. If another process uses it, the command fails
     before it writes a file. Needs root.
     """
-    _check_root()
     _show(crash.fault_test(request))
 
 
@@ -61,7 +58,6 @@ def run(file: Path) -> None:
     Parameters:
         file: Its arguments and options as JSON, as a trial hands them over.
     """
-    _check_root()
     print_json(crash.run_request(file))
 
 
@@ -83,8 +79,6 @@ def replay(
         kernel: Kernel of the guest; default: the installed one.
         modules: Directory with the modules of that kernel.
     """
-    if not crash.made_in_guest(name):
-        _check_root()
     image = (output or Path(f"{name}.img")).absolute()
     told = crash.crash_state(name, image, kernel=kernel, modules=modules)
     if as_json:
@@ -120,10 +114,3 @@ def _paragraph(finding: dict[str, Any]) -> str:
     verdict = "broken promise" if finding["broken"] else "loss allowed"
     steps = f" after: {'; '.join(finding['sequence'])}" if finding["sequence"] else ""
     return f"{finding['kind']} ({verdict}){steps}\n    {finding['detail']}\n    {finding['source']}"
-
-
-def _check_root() -> None:
-    from fslab.machine.planned_machine import here
-
-    if missing := here().missing_for_mounts():
-        raise NeedsRootError(f"mounting crash states needs {missing}", hint="run it with sudo")
