@@ -185,3 +185,19 @@ def test_with_direct_io_each_file_is_a_whole_number_of_requests(
     with pytest.raises(ValidationError, match=told):
         SYSBENCH.parse_parameters(raw)
     assert SYSBENCH.parse_parameters({**raw, "file-extra-flags": ""})
+
+
+@pytest.mark.parametrize(
+    ("given", "first"),
+    [
+        ({"rate": 40}, ("latency_mean", "write_iops")),
+        ({}, ("write_iops",)),
+        ({"rate": 40, "file-io-mode": "async"}, ("write_iops",)),
+    ],
+)
+def test_the_latency_comes_before_a_rate_that_the_study_asks_for(
+    given: dict[str, Any], first: tuple[str, ...]
+) -> None:
+    parameters = SYSBENCH.parse_parameters({**SMALL, **given, "file-test-mode": "rndwr"})
+    assert SYSBENCH.headline(parameters) == first
+    assert tuple(metric.name for metric in SYSBENCH.metrics(parameters))[: len(first)] == first

@@ -63,7 +63,8 @@ OnOff = Literal["on", "off"]
 class SysbenchParameters(Parameters):
     """Options of ``sysbench fileio``, by sysbench's names and with its defaults.
 
-    With ``rand-type: special``, 75 % of the requests of random modes go to 1 % of the data.
+    With ``rand-type: special``, 75 % of the requests of random modes go to 1 % of the data. With ``rate``, the mean
+    latency is the first figure: the rate is what it asks for, also on a slower disk.
     """
 
     file_test_mode: Literal["seqwr", "seqrewr", "seqrd", "rndrd", "rndwr", "rndrw"] = Field(
@@ -172,9 +173,11 @@ class Sysbench(Workload[SysbenchParameters]):
         return self.headline_first(parameters, [each for each in _METRICS if each.name.startswith(used)])
 
     def headline(self, parameters: SysbenchParameters) -> tuple[str, ...]:
-        """Return IOPS for random modes, bandwidth for sequential modes."""
+        """Return IOPS for random modes, bandwidth for sequential modes; before it, with ``rate``, the latency if it is
+        known: the rate is what the study asks for."""
         rate = "iops" if parameters.file_test_mode.startswith("rnd") else "bandwidth"
-        return tuple(f"{direction}_{rate}" for direction in parameters.directions)
+        rates = tuple(f"{direction}_{rate}" for direction in parameters.directions)
+        return ("latency_mean", *rates) if parameters.rate and parameters.file_io_mode != "async" else rates
 
     def commands(self, parameters: SysbenchParameters, job: Job) -> Commands:
         options = ("sysbench", "fileio", *_options(parameters, job))
