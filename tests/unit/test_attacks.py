@@ -55,12 +55,26 @@ workloads: {{w: {{tool: dd, op: write, count: 1}}}}
         ("ext4", "-Jdevice=LABEL=precious"),
         ("ext4", "-J size=4,device=UUID=1234"),
         ("ext4", "-E nodiscard precious"),
-        ("btrfs", "-L x precious"),
-        ("btrfs", "--label=x /dev/vda"),
+        ("btrfs", "-n 16k precious"),
+        ("btrfs", "--nodesize=16k /dev/vda"),
     ],
 )
 def test_mkfs_options_name_no_other_device(filesystem: str, options: str) -> None:
     with pytest.raises(ValueError, match=r"names another|does not know"):
+        FILESYSTEMS.get(filesystem).check_mkfs_options(options)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "ext4 -U clear", "ext2 -Lroot", "ext4 -m 1 -L root", "xfs -L root", "xfs -m uuid=1", "xfs -mcrc=1,uuid=1",
+        "btrfs --uuid=1", "f2fs -l root", "vfat -i 1", "vfat -n ROOT", "udf --label=root", "bcachefs --fs_label=root",
+        "reiserfs -u 1", "jfs -L root", "nilfs2 -L root", "exfat --volume-label=ROOT", "ntfs3 -L ROOT", "reiser4 -U 1",
+    ],
+)  # fmt: skip
+def test_mkfs_options_give_no_name_by_which_a_mount_could_find_it(given: str) -> None:
+    filesystem, _, options = given.partition(" ")
+    with pytest.raises(ValueError, match="a UUID or a label, and a mount by that could find it"):
         FILESYSTEMS.get(filesystem).check_mkfs_options(options)
 
 

@@ -58,29 +58,22 @@ def test_discard_is_off_when_it_must_be(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "argv"),
     [
-        ("f2fs", "mkfs.f2fs -f -t 0 -l name /dev/x"),
-        ("jfs", "mkfs.jfs -q -L name /dev/x"),
-        ("nilfs2", "mkfs.nilfs2 -f -q -K -L name /dev/x"),
-        ("reiserfs", "mkreiserfs -q -f -f -l name /dev/x"),
-        ("reiser4", "mkfs.reiser4 -y -f -L name /dev/x"),
-        ("bcachefs", "bcachefs format --force --quiet -L name /dev/x"),
+        ("f2fs", "mkfs.f2fs -f -t 0 -s 2 /dev/x"),
+        ("jfs", "mkfs.jfs -q -s 8 /dev/x"),
+        ("nilfs2", "mkfs.nilfs2 -f -q -K -B 512 /dev/x"),
+        ("reiserfs", "mkreiserfs -q -f -f -h r5 /dev/x"),
+        ("reiser4", "mkfs.reiser4 -y -f -b 4096 /dev/x"),
+        ("bcachefs", "bcachefs format --force --quiet --data_checksum=xxhash /dev/x"),
         ("zfs", "zpool create -f -o cachefile=none -O mountpoint=legacy -o ashift=12 x /dev/x"),
-        ("exfat", "mkfs.exfat -L name /dev/x"),
-        ("vfat", "mkfs.vfat -F 32 -I --mbr=n -n name /dev/x"),
-        ("ntfs3", "mkfs.ntfs -F -Q -q -L name /dev/x"),
-        ("udf", "mkudffs --media-type=hd --label=name /dev/x"),
+        ("exfat", "mkfs.exfat -c 32k /dev/x"),
+        ("vfat", "mkfs.vfat -F 32 -I --mbr=n -s 8 /dev/x"),
+        ("ntfs3", "mkfs.ntfs -F -Q -q -c 8192 /dev/x"),
+        ("udf", "mkudffs --media-type=hd --udfrev=0x0201 /dev/x"),
     ],
 )
 def test_mkfs_as_it_is_run(name: str, argv: str) -> None:
-    options = {
-        "reiserfs": "-l name",
-        "vfat": "-n name",
-        "udf": "--label=name",
-        "f2fs": "-l name",
-        "zfs": "-o ashift=12",
-    }
-    filesystem = REGISTRY.get(name)
-    given = options.get(name, "-L name")
+    filesystem, words = REGISTRY.get(name), argv.removesuffix(" x /dev/x").removesuffix(" /dev/x").split()
+    given = words[-1] if words[-1].startswith("--") else " ".join(words[-2:])
     filesystem.check_mkfs_options(given)
     assert filesystem.mkfs_argv(given, "/dev/x", discard=False) == argv.split()
 

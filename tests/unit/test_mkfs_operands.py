@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fslab.storage.filesystem_options import NAME
 from fslab.storage.filesystems import REGISTRY
 
 DEVICE = "/dev/the-device"
@@ -70,7 +71,7 @@ def operands(words: list[str], flags: Mapping[str, str]) -> list[str]:
         name, equals, value = word.partition("=") if word.startswith("--") else (word[:2], "", word[2:])
         if name not in flags:
             raise ValueError(f"no option {name}")
-        if flags[name] == "value" and not equals and not value:
+        if flags[name] and not equals and not value:
             if not rest:
                 raise ValueError(f"{name} without a value")
             rest.pop(0)
@@ -81,7 +82,7 @@ def operands(words: list[str], flags: Mapping[str, str]) -> list[str]:
 
 def attacks(name: str) -> st.SearchStrategy[str]:
     """Generate options from the file system's flags, flags of other file systems, and values that look like flags."""
-    flags = sorted(REGISTRY.get(name).mkfs_flags)
+    flags = sorted(flag for flag, form in REGISTRY.get(name).mkfs_flags.items() if form != NAME)
     word = st.one_of(
         st.sampled_from(flags),
         st.sampled_from(WORDS),

@@ -110,7 +110,7 @@ def test_what_does_not_go_together_is_refused(wrong: StackSpec, says: str) -> No
 
 def test_other_words_are_not_taken_for_stripes() -> None:
     parsed_stack(
-        spec("xfs", geometry="none", mkfs_options="-d agcount=8 -i sparse=0 -L sunny")
+        spec("xfs", geometry="none", mkfs_options="-d agcount=8 -i sparse=0 -b size=4k")
     ).check_together()
     parsed_stack(
         spec("ext4", geometry="aligned", mkfs_options="-E resize=10g -O sparse_super2")

@@ -54,6 +54,8 @@ _FORMS = {
 }
 # A value can directly follow its flag: -llogdev=…
 ELSEWHERE = re.compile(r"(?:^|^-\w|,)\s*(?:device|logdev|rtdev|name|file)\s*=")
+NAME = "name"  # the form of a flag that gives a file system its UUID or label
+_UUID = re.compile(r"(?:^|^-\w|,)\s*uuid\s*=")  # as a word of a value: mkfs.xfs(8)
 
 
 def mkfs_mistakes(
@@ -66,6 +68,7 @@ def mkfs_mistakes(
     except ValueError as error:
         return [f"mkfs options '{options}': {error}"]
     refused = [*ends_the_machine(filesystem, " ".join(words)), *_other_devices(filesystem, words)]
+    refused += [_names_it(word, filesystem) for word in words if _UUID.search(word)]
     return refused or list(_flag_mistakes(filesystem, words, flags, mounted))
 
 
@@ -128,6 +131,8 @@ def _check_flag(
         of_mount = re.split("[,=]", written)[0] in mounted
         instead = f"write 'mount_options: {written}'" if of_mount else nearest(name, known)
         raise ValueError(f"fslab does not know or allow the mkfs option '{flag}' of {filesystem}: {instead}")
+    if known[name] == NAME:
+        raise ValueError(_names_it(name, filesystem))
     if known[name] == "":
         if attached:
             raise ValueError(f"mkfs option '{name}' of {filesystem} takes no value, but has '{attached}'")
@@ -137,6 +142,13 @@ def _check_flag(
     if not rest:
         raise ValueError(f"mkfs option '{name}' of {filesystem} needs a value")
     return 2
+
+
+def _names_it(word: str, filesystem: str) -> str:
+    return (
+        f"mkfs option '{word}' of {filesystem} gives it a UUID or a label, and a mount by that could find it instead "
+        "of another file system: leave it out"
+    )
 
 
 def value_mistakes(name: str, value: str | None, form: str) -> Iterator[str]:

@@ -35,6 +35,11 @@ def valued(flags: str) -> dict[str, str]:
     return dict.fromkeys(flags.split(), "value")
 
 
+def naming(flags: str) -> dict[str, str]:
+    """Return flags of mkfs that give a file system its UUID or its label."""
+    return dict.fromkeys(flags.split(), filesystem_options.NAME)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kernels:
     """The Linux versions that have a file system: from ``since`` up to and including ``last``; None: no bound.
@@ -135,13 +140,13 @@ class FileSystem:
 
     ``mount_options`` maps an option's name to the form of its value: ``""`` for no value, ``"int"``, ``"size"`` (4k),
     ``"any"``, or the allowed words joined by ``|``. A trailing ``?`` means that the value is optional. ``mkfs_flags``
-    maps a flag of mkfs to ``""`` (no value) or ``"value"``; ``mkfs_words``: to words of its value that can be taken for
-    mount options. ``listed_as``: how the kernel lists an option that it writes otherwise than the study; a ``=`` at the
-    end: without a value. ``unlisted``: options, or names of them, that it leaves out of its list because they are the
-    default (None: not known). ``unshown``: options of which its list tells nothing. ``overruled`` maps an option that
-    it lists, but does not follow, to what makes it so: listed options (or their names), attributes (``+C``), and, after
-    ``^``, what is missing: also ``feature NAME``, ``a write cache`` of the disks, ``COMMANDS``, or all of several,
-    joined by ``|``.
+    maps a flag of mkfs to ``""`` (no value), ``"value"`` or ``NAME`` (refused); ``mkfs_words``: to words of its value
+    that can be taken for mount options. ``listed_as``: how the kernel lists an option that it writes otherwise than the
+    study; a ``=`` at the end: without a value. ``unlisted``: options, or names of them, that it leaves out of its list
+    because they are the default (None: not known). ``unshown``: options of which its list tells nothing. ``overruled``
+    maps an option that it lists, but does not follow, to what makes it so: listed options (or their names), attributes
+    (``+C``), and, after ``^``, what is missing: also ``feature NAME``, ``a write cache`` of the disks, ``COMMANDS``, or
+    all of several, joined by ``|``.
     ``removed_options`` maps an option that the kernel had, or still accepts without effect, to its history: since which
     version, and why.
 

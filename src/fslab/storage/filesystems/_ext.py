@@ -20,6 +20,7 @@ from fslab.storage.filesystems import (
     JournalElsewhere,
     Made,
     OptionSwitch,
+    naming,
     of_each,
     options,
     valued,
@@ -27,7 +28,7 @@ from fslab.storage.filesystems import (
 from fslab.system.tools import Tool
 from fslab.units import format_size, parse_size
 
-MKE2FS_FLAGS: Mapping[str, str] = valued("-b -C -E -g -G -i -I -J -L -m -N -O -r -T -U")
+MKE2FS_FLAGS: Mapping[str, str] = valued("-b -C -E -g -G -i -I -J -m -N -O -r -T") | naming("-L -U")
 
 EXT2_MOUNT_OPTIONS: Mapping[str, str] = options(
     "acl noacl user_xattr nouser_xattr bsddf minixdf grpid nogrpid bsdgroups sysvgroups "

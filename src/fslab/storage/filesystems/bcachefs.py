@@ -3,14 +3,14 @@
 It was part of Linux from 6.7 to 6.17. Since then it is a separate module (bcachefs-dkms).
 """
 
-from fslab.storage.filesystems import FileSystem, Kernels, options, valued
+from fslab.storage.filesystems import FileSystem, Kernels, naming, options
 from fslab.system.tools import Tool
 
 CHECKSUMS = "none|crc32c|crc64|xxhash"
 COMPRESSION = "none|lz4|gzip|zstd"
 VALUES = (
     "block_size", "btree_node_size", "metadata_checksum", "data_checksum", "compression", "background_compression",
-    "str_hash", "metadata_replicas", "data_replicas", "bucket", "bucket_size", "fs_label", "uuid", "version",
+    "str_hash", "metadata_replicas", "data_replicas", "bucket", "bucket_size", "version",
 )  # fmt: skip
 
 
@@ -28,7 +28,7 @@ class Bcachefs(FileSystem):
     min_size_bytes = 64 << 20
     mkfs_flags = {
         **{f"--{name}": "value" for name in VALUES},
-        **valued("-L -U"),
+        **naming("-L -U --fs_label --uuid"),
         **options("--encrypted --no_passphrase"),
     }
     mount_options = options(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 
 from fslab.storage.crash_promises import Promise, Promises, kept
-from fslab.storage.filesystems import COMMANDS, FileSystem, of_each, options, valued
+from fslab.storage.filesystems import COMMANDS, FileSystem, naming, of_each, options, valued
 from fslab.system.tools import Tool
 
 _NO_BARRIER = "btrfs(5), nobarrier: on a device with a volatile cache it will lead to corruption"
@@ -31,9 +31,10 @@ class Btrfs(FileSystem):
     fair_size_bytes = 16 << 30
     mkfs_flags = {
         **valued(
-            "-d --data -m --metadata -n --nodesize -s --sectorsize -L --label -O --features -R "
-            "--runtime-features --csum --checksum -U --uuid"
+            "-d --data -m --metadata -n --nodesize -s --sectorsize -O --features -R "
+            "--runtime-features --csum --checksum"
         ),
+        **naming("-L --label -U --uuid"),
         **options("-M --mixed"),
     }
     # mkfs.btrfs(8), "FILESYSTEM FEATURES".

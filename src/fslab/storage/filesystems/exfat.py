@@ -1,7 +1,7 @@
 """exFAT: FAT for large memory cards. mkfs.exfat(8), fs/exfat/super.c for the mount options."""
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Kernels, _foreign, options, valued
+from fslab.storage.filesystems import FileSystem, Kernels, _foreign, naming, options, valued
 from fslab.system.tools import Tool
 
 
@@ -18,7 +18,8 @@ class Exfat(FileSystem):
     min_size_bytes = 8 << 20
     limits = Limits(lacks={**_foreign.FAT_LACKS, Ability.FALLOCATE: "it has no unwritten clusters"})
     mkfs_flags = {
-        **valued("-L --volume-label -c --cluster-size -b --boundary-align"),
+        **valued("-c --cluster-size -b --boundary-align"),
+        **naming("-L --volume-label"),
         **options("--pack-bitmap"),
     }
     mount_options = {

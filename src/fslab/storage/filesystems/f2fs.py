@@ -3,7 +3,7 @@
 from pathlib import PurePath
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Kernels, Made, OptionSwitch, options, valued
+from fslab.storage.filesystems import FileSystem, Kernels, Made, OptionSwitch, naming, options, valued
 from fslab.system.tools import Tool
 
 
@@ -34,7 +34,8 @@ class F2fs(FileSystem):
         "compression": OptionSwitch(mkfs="-O extra_attr,compression"),
     }
     mkfs_flags = {
-        **valued("-a -C -e -E -g -l -o -O -R -s -T -U -w -z"),
+        **valued("-a -C -e -E -g -o -O -R -s -T -w -z"),
+        **naming("-l -U"),
         **options("-i"),
     }
     # mkfs.f2fs(8), and f2fs-tools' f2fs_fs.h.

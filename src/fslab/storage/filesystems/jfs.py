@@ -1,7 +1,7 @@
 """JFS: journalled metadata, extents; from AIX and OS/2. mkfs.jfs(8), Documentation/admin-guide/jfs.rst."""
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Made, OptionSwitch, options, valued
+from fslab.storage.filesystems import FileSystem, Made, OptionSwitch, naming, options, valued
 from fslab.system.tools import Tool
 
 
@@ -24,7 +24,8 @@ class Jfs(FileSystem):
     )
     switches = {"quotas": OptionSwitch(mount="usrquota")}
     mkfs_flags = {
-        **valued("-L -s"),
+        **valued("-s"),
+        **naming("-L"),
         **options("-O"),
     }
     mount_options = options(

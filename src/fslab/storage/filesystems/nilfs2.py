@@ -6,7 +6,7 @@ needs space for everything that it writes, including what it overwrites.
 """
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, of_each, options, valued
+from fslab.storage.filesystems import FileSystem, naming, of_each, options, valued
 from fslab.system.tools import Tool
 
 
@@ -31,7 +31,7 @@ class Nilfs2(FileSystem):
             Ability.REFLINK: "no two files share blocks",
         }
     )
-    mkfs_flags = valued("-b -B -L -m -O")
+    mkfs_flags = valued("-b -B -m -O") | naming("-L")
     mount_options = options(
         "barrier nobarrier errors=continue|remount-ro order=relaxed|strict norecovery discard nodiscard"
     )

@@ -1,7 +1,7 @@
 """NTFS with the kernel's own driver. mkntfs(8), Documentation/filesystems/ntfs3.rst."""
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Kernels, Made, _foreign, options, valued
+from fslab.storage.filesystems import FileSystem, Kernels, Made, _foreign, naming, options, valued
 from fslab.system.tools import Tool
 
 
@@ -18,7 +18,8 @@ class Ntfs3(FileSystem):
     min_size_bytes = 8 << 20
     limits = Limits(lacks={Ability.REFLINK: "no two files share clusters"})
     mkfs_flags = {
-        **valued("-c --cluster-size -L --label -s --sector-size -z --mft-zone-multiplier"),
+        **valued("-c --cluster-size -s --sector-size -z --mft-zone-multiplier"),
+        **naming("-L --label"),
         **options("-C --enable-compression -I --no-indexing"),
     }
     mount_options = {

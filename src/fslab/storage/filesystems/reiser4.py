@@ -4,7 +4,7 @@ The last patches are for Linux 5.16. It needs a kernel that the user patches and
 """
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Kernels, options, valued
+from fslab.storage.filesystems import FileSystem, Kernels, naming, options, valued
 from fslab.system.tools import Tool
 
 
@@ -24,5 +24,5 @@ class Reiser4(FileSystem):
             Ability.REFLINK: "no two files share blocks",
         }
     )
-    mkfs_flags = valued("-b --block-size -U --uuid -L --label -o --override")
+    mkfs_flags = valued("-b --block-size -o --override") | naming("-U --uuid -L --label")
     mount_options = options("discard dont_load_bitmap onerror=remount-ro txmod=hybrid|journal|wa")

@@ -1,7 +1,7 @@
 """ReiserFS 3.6: one tree for all data and metadata, small files packed. mkreiserfs(8), mount options in mount(8)."""
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Kernels, Made, OptionSwitch, options, valued
+from fslab.storage.filesystems import FileSystem, Kernels, Made, OptionSwitch, naming, options, valued
 from fslab.system.tools import Tool
 
 
@@ -28,9 +28,10 @@ class Reiserfs(FileSystem):
         "acl": OptionSwitch(mount="acl"),
         "quotas": OptionSwitch(mount="usrquota"),
     }
-    mkfs_flags = valued(
-        "-b --block-size -s --journal-size -t --transaction-max-size -h --hash -u --uuid -l --label"
-    )
+    mkfs_flags = {
+        **valued("-b --block-size -s --journal-size -t --transaction-max-size -h --hash"),
+        **naming("-u --uuid -l --label"),
+    }
     mount_options = options(
         "acl noacl user_xattr nouser_xattr attrs noattrs barrier=none|flush block-allocator=any "
         "commit=int conv data=journal|ordered|writeback hash=rupasov|tea|r5|detect nolog notail "

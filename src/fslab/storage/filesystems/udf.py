@@ -1,7 +1,7 @@
 """UDF: the file system of DVDs, here on a disk. mkudffs(8), Documentation/filesystems/udf.rst."""
 
 from fslab.filesystem_abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Made, options, valued
+from fslab.storage.filesystems import FileSystem, Made, naming, options, valued
 from fslab.system.tools import Tool
 
 
@@ -23,7 +23,8 @@ class Udf(FileSystem):
         }
     )
     mkfs_flags = {
-        **valued("--label -l --udfrev -r --space --ad --bootarea --strategy"),
+        **valued("--udfrev -r --space --ad --bootarea --strategy"),
+        **naming("--label -l"),
         **options("--noefe"),
     }
     mount_options = options(

@@ -3,7 +3,7 @@
 import shlex
 
 from fslab.filesystem_abilities import Limits
-from fslab.storage.filesystems import FileSystem, Made, _foreign, options, valued
+from fslab.storage.filesystems import FileSystem, Made, _foreign, naming, options, valued
 from fslab.system.tools import Tool
 
 
@@ -19,7 +19,8 @@ class Vfat(FileSystem):
     min_size_bytes = 40 << 20  # FAT32 has at least 65525 clusters of 512 bytes, and two tables that list them
     limits = Limits(lacks=_foreign.FAT_LACKS, largest_file_bytes=(4 << 30) - 1)
     mkfs_flags = {
-        **valued("-f -F -i -n -r -R -s -S"),
+        **valued("-f -F -r -R -s -S"),
+        **naming("-i -n"),
         **options("-a"),
     }
     mount_options = {

@@ -12,6 +12,7 @@ from fslab.storage.filesystems import (
     JournalElsewhere,
     Made,
     OptionSwitch,
+    naming,
     of_each,
     options,
     valued,
@@ -45,7 +46,7 @@ class Xfs(FileSystem):
     stripe_options = ("su", "sw", "sunit", "swidth", "noalign")
     no_stripe_options = "-d noalign"  # else mkfs.xfs uses what the device reports, from 1 GiB on
     aligned_min_size_bytes = 640 << 20  # on a smaller one the log is too small (xfsprogs 6.1 refuses 512 MiB)
-    mkfs_flags = valued("-b -d -i -l -L -m -n -s")
+    mkfs_flags = valued("-b -d -i -l -m -n -s") | naming("-L")
     # mkfs.xfs(8). Of sunit and swidth, it has another meaning than mount: they are mount options, too.
     mkfs_words = {
         "-m": "bigtime crc finobt inobtcount metadir reflink rmapbt",
