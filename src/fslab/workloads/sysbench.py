@@ -173,11 +173,10 @@ class Sysbench(Workload[SysbenchParameters]):
         return self.headline_first(parameters, [each for each in _METRICS if each.name.startswith(used)])
 
     def headline(self, parameters: SysbenchParameters) -> tuple[str, ...]:
-        """Return IOPS for random modes, bandwidth for sequential modes; before it, with ``rate``, the latency if it is
-        known: the rate is what the study asks for."""
+        """Return IOPS of random modes, bandwidth of others; before it, with ``rate``, the latency if it is known."""
+        first = ("latency_mean",) if parameters.rate and parameters.file_io_mode != "async" else ()
         rate = "iops" if parameters.file_test_mode.startswith("rnd") else "bandwidth"
-        rates = tuple(f"{direction}_{rate}" for direction in parameters.directions)
-        return ("latency_mean", *rates) if parameters.rate and parameters.file_io_mode != "async" else rates
+        return (*first, *(f"{direction}_{rate}" for direction in parameters.directions))
 
     def commands(self, parameters: SysbenchParameters, job: Job) -> Commands:
         options = ("sysbench", "fileio", *_options(parameters, job))
@@ -341,9 +340,7 @@ def _percentile_ns(text: str) -> float | None:
     buckets = [(float(value_ms) * _NS_PER_MS, int(count)) for value_ms, count in _BUCKET.findall(text)]
     wanted = int(sum(count for _, count in buckets) * _PERCENTILE / 100 + 0.5)
     seen = accumulate(count for _, count in buckets)
-    found = next(
-        (value_ns for (value_ns, _), count in zip(buckets, seen, strict=True) if count >= wanted), 0.0
-    )
+    found = next((ns for (ns, _), count in zip(buckets, seen, strict=True) if count >= wanted), 0.0)
     return found if found >= _LEAST_PERCENTILE_NS else None
 
 
