@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.unit.probed import WORK, values
 
 from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Target
-from fslab.trial_record import Value
+from fslab.trial_record import Severity, Value
 from fslab.units import Unit
+from fslab.validity.facts import TrialFacts, WorkFacts
+from fslab.validity.trial_warnings import trial_warnings
 
 
 def target(root: Path) -> Target:
@@ -305,3 +308,45 @@ def test_the_reference_loop_reads_something(tmp_path: Path) -> None:
     before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208
     assert REGISTRY.get("reference-loop").snapshot(target(tmp_path))["rate"] > 0
     assert set(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+def array(root: Path, name: str, missing: int, action: str) -> None:
+    directory = root / "class/block" / name / "md"
+    directory.mkdir(parents=True, exist_ok=True)
+    for file, text in (("degraded", str(missing)), ("raid_disks", "2"), ("sync_action", action)):
+        (directory / file).write_text(f"{text}\n")
+
+
+@pytest.mark.parametrize("volume", ["md0", "sda"])  # that of a layout; one that lies on an array
+def test_arrays_that_lack_a_disk_or_are_rebuilt(tmp_path: Path, volume: str) -> None:
+    """RAID 1 with one of two disks is another stack than the one of that name."""
+    probe = REGISTRY.get("md-arrays")
+    watched = replace(
+        target(tmp_path), volume=volume, devices=("sda", "sdb"), below=("md0",) * (volume != "md0")
+    )
+
+    def warned(*states: tuple[int, str], faults: bool = False) -> list[tuple[Severity, str]]:
+        taken = {}
+        for moment, (missing, action) in zip(probe.moments, states, strict=True):
+            array(tmp_path, "md0", missing, action)
+            taken[moment] = probe.snapshot(watched)
+        found = probe.derive(taken, WORK)
+        facts = TrialFacts(work=WorkFacts(), cold=True, texts=found.texts, disk_faults=faults)
+        return [(each.severity, each.message) for each in trial_warnings(facts)]
+
+    severity = Severity.INVALID if volume == "md0" else Severity.WARNING
+    assert warned((0, "idle"), (0, "idle")) == []
+    assert [(severity, True)] == [
+        (each, "md0 lacked 1 of its 2 disks" in text) for each, text in warned((0, "idle"), (1, "frozen"))
+    ]
+    assert [(severity, True)] == [
+        (each, "md0: a resync was running" in text) for each, text in warned((0, "resync"), (0, "idle"))
+    ]
+    assert [each for each, _ in warned((0, "idle"), (1, "idle"), faults=True)] == [Severity.WARNING]
+
+
+def test_a_disk_without_an_array_has_none(tmp_path: Path) -> None:
+    (tmp_path / "class/block/md1/md").mkdir(parents=True)  # RAID 0: no disk can be missing
+    probe = REGISTRY.get("md-arrays")
+    taken = probe.snapshot(replace(target(tmp_path), volume="md1", devices=("sda",)))
+    assert probe.derive(dict.fromkeys(probe.moments, taken), WORK) == ProbeFinding(values={})

@@ -1,6 +1,7 @@
-"""Rules about virtual disks and disks with limits."""
+"""Rules about disks: virtual ones, those with limits, and arrays."""
 
-from fslab.units import Unit, format_value
+from fslab.trial_record import Severity
+from fslab.units import Unit, format_value, listed
 from fslab.validity import Issue, Issues
 from fslab.validity.facts import TrialFacts
 from fslab.validity.trial_warnings import rule
@@ -66,3 +67,21 @@ def disk_too_fast(facts: TrialFacts) -> Issues:
                 fastest_request_ns=fastest,
             )
             return
+
+
+@rule(
+    "an md array lacked disks, or was rebuilt or checked",
+    Severity.INVALID,
+    when="before or after the run, the array of the layout lacks a disk, or a resync, recovery or check of it runs; a "
+    "warning if the disk has `faults`, or if the study only uses the array, as that of a directory",
+    hint="look at /proc/mdstat: replace the disk, or wait for the end",
+)
+def array_not_whole(facts: TrialFacts) -> Issues:
+    """Without a disk, less is written, and reads compute what it had; a rebuild or check reads and writes all disks."""
+    own, below = (facts.texts.get(name, ()) for name in ("layout_array", "arrays_below"))
+    if own and not facts.disk_faults:
+        yield Issue(f"the array is not the one that the study asks for: {listed(own)}")
+    elif own or below:
+        yield Issue(
+            f"{listed((*own, *below))}: its speed is not that of a whole array", severity=Severity.WARNING
+        )
