@@ -441,6 +441,8 @@ def test_a_campaign_of_a_clock_that_was_ahead_is_the_last_one_until_the_next_one
     store.create_campaign(campaign("copy", created=now - timedelta(hours=3)))
     assert [each.id for each in store.campaigns()] == ["copy", "before", "ahead", "after"]
     assert [store.campaign(wanted).id for wanted in ("last", "last~1")] == ["after", "ahead"]
+    store.create_campaign(campaign("behind", created=datetime.fromtimestamp(99, UTC)))
+    assert store.campaign().id == "behind"
 
 
 def test_a_trial_that_is_stored_meanwhile_is_read_whole_or_not_at_all(

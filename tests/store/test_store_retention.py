@@ -59,6 +59,21 @@ def test_a_campaign_of_a_clock_that_was_ahead_is_not_kept_instead_of_the_newest_
     assert ids(store) == []
 
 
+def test_a_campaign_of_a_clock_that_was_years_behind_is_neither_old_nor_kept_instead_of_one_that_is_new(
+    store: Store,
+) -> None:
+    """As after an empty battery: it may be the newest one of all."""
+    dates = {
+        "older": NOW - timedelta(days=20),
+        "new": NOW - timedelta(days=10),
+        "behind": datetime(2000, 1, 1, tzinfo=UTC),
+    }
+    for name, created in dates.items():
+        done = campaign(name, created=created)
+        store.create_campaign(done.model_copy(update={"status": CampaignStatus.FINISHED}))
+    assert ids(store) == ["older"]
+
+
 def test_the_command_deletes_only_when_told(filled: Store, url: str) -> None:
     before = [each.id for each in filled.campaigns()]
     for more in (["--dry-run"], []):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from fslab.campaign.liveness import as_it_is, is_running
 from fslab.errors import NotStoredError, StoreError, UsageError, nearest
 from fslab.names import study_id
-from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.campaign import EARLIEST, Campaign, CampaignStatus
 from fslab.store.store import Store
 from fslab.study import shipped
 from fslab.trial_record import TrialRecord
@@ -107,13 +107,15 @@ def outdated(
     """Return the campaigns older than ``older_than_s``, oldest first; of ``studies`` (ids or files; empty: of all).
 
     Omits the ``keep`` newest of each study on each machine, campaigns with a name, and campaigns that may be running,
-    on this machine or according to the store.
+    on this machine or according to the store, and those whose clock was so wrong that their age is unknown.
     """
     wanted = {study_id(each) for each in studies}
     before = datetime.now(UTC) - timedelta(seconds=older_than_s)
     newer: Counter[tuple[str, object]] = Counter()
     found = []
     for campaign in reversed(store.campaigns()):
+        if campaign.created < EARLIEST:
+            continue
         series = (campaign.study_id, campaign.machine.get("hostname"))
         newer[series] += 1
         if (

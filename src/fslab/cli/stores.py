@@ -113,7 +113,8 @@ def prune(
 ) -> None:
     """Delete old campaigns with all their trials. This cannot be undone; make a copy first: fslab store copy.
 
-    Kept are campaigns with a name, and campaigns that may still be running.
+    Kept are campaigns with a name, campaigns that may still be running, and those that were measured with a clock that
+    showed a year before 2026.
 
     Parameters:
         older_than TIME: Delete campaigns that were started longer ago, such as 90d.

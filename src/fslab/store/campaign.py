@@ -5,6 +5,7 @@ A plain value; it does not access the store.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 
@@ -16,6 +17,8 @@ from fslab.names import Shown, Word
 from fslab.stopping_settings import MOST_TRIALS, StoppingRule
 from fslab.trial_record import JsonObject, checked_facts
 from fslab.units import counted
+
+EARLIEST = datetime(2026, 1, 1, tzinfo=UTC)  # no fslab is older: an earlier date is that of a wrong clock
 
 
 class CampaignStatus(StrEnum):

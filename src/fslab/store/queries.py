@@ -25,7 +25,7 @@ from sqlalchemy import (
 from fslab.cell import Cell
 from fslab.errors import AmbiguousNameError, NotStoredError, StoreError, nearest
 from fslab.store import bulk, read_limits, rows
-from fslab.store.campaign import Campaign, CampaignEntry
+from fslab.store.campaign import EARLIEST, Campaign, CampaignEntry
 from fslab.store.fleet_sql import cancelled
 from fslab.store.schema import (
     campaigns,
@@ -55,10 +55,11 @@ def campaign_ids(connection: Connection) -> list[str]:
 
 
 def _oldest_first() -> tuple[ColumnElement[Any], ...]:
-    """Return by what campaigns are ordered. The date of one in the future says nothing, because a clock was wrong: it
-    counts as that of the newest one that was stored before. Otherwise ``last`` would mean it until that date.
+    """Return by what campaigns are ordered. A date in the future, or before ``EARLIEST``, says nothing, because
+    a clock was wrong: it counts as that of the newest one that was stored before. Otherwise ``last`` would mean it
+    until that date, or never.
     """
-    known = case((campaigns.c.created <= datetime.now(UTC), campaigns.c.created))
+    known = case((campaigns.c.created.between(EARLIEST, datetime.now(UTC)), campaigns.c.created))
     before = func.max(known).over(order_by=campaigns.c.number)
     first = type_coerce(datetime.fromtimestamp(0, UTC), campaigns.c.created.type)
     return func.coalesce(known, before, first), campaigns.c.number
