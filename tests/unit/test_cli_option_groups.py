@@ -129,6 +129,21 @@ def test_a_study_in_the_place_of_a_command_is_told() -> None:
     assert "fslab run quick" in str(failed)
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["list", "xml"], "'xml' is not one of 'studies'"),
+        (["serve", "--port", "99999"], "must be at most 65535, not '99999'"),
+        (["fleet", "status", "--json=x"], "does not take a value"),
+    ],
+)
+def test_a_refused_argument_is_told_in_plain_words(given: list[str], said: str) -> None:
+    done = CliRunner().invoke(cli.app, given)
+    assert done.exit_code == UsageError.exit_code
+    assert said in done.output
+    assert not re.search("Value error|Input should", done.output)
+
+
 def test_a_mistake_in_a_list_stops_no_command() -> None:
     app = App()
     app.command()(broken)

@@ -31,6 +31,7 @@ from fslab.machine.facts import gather as machine_facts
 from fslab.machine.planned_machine import here
 from fslab.storage import user_mounts
 from fslab.storage.filesystems import REGISTRY
+from fslab.study.fields import describe
 from fslab.system import kernel as running_kernel
 from fslab.system import mountinfo, mounts, path_owners, paths, tools
 from fslab.system.mountinfo import Mount
@@ -124,7 +125,7 @@ def run_request(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise UsageError("is not UTF-8 text", where=str(path)) from error
     except ValidationError as error:
-        told = "; ".join(": ".join(map(str, (*each["loc"], each["msg"]))) for each in error.errors())
+        told = "; ".join(": ".join(map(str, (*each["loc"], describe(each)))) for each in error.errors())
         raise UsageError(f"is not a request: {told}", where=str(path)) from error
     match request:
         case CrashRequest():

@@ -69,6 +69,17 @@ class _Group(TyperGroup):
                 raise end.__context__ from None
             raise
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command. An argument that pydantic refuses is described in the words of study files."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            if isinstance(error.__cause__, ValueError) and hasattr(error.__cause__, "errors"):
+                from fslab.study.fields import describe
+
+                error.message = describe(error.__cause__.errors()[0]).removesuffix(".")
+            raise
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command. UsageError for a study in its place, with what was meant."""
         if self.get_command(ctx, args[0]) is None:

@@ -178,9 +178,11 @@ def _made(group: Any, values: dict[str, Any]) -> Any:
         return group(**values)  # type: ignore[operator]
     from pydantic import ValidationError
 
+    from fslab.study.fields import describe
+
     try:
         return group.model_validate({name: value for name, value in values.items() if value is not None})
     except ValidationError as error:
         found = error.errors()[0]
         where = "".join(f"--{found['loc'][0]}" for _ in found["loc"][:1])
-        raise UsageError(found["msg"].removeprefix("Value error, "), where=where or None) from error
+        raise UsageError(describe(found), where=where or None) from error

@@ -23,6 +23,7 @@ from fslab.names import Word, short_word, shown
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.fleet_values import LONGEST_NAME
 from fslab.store.store_url import has_password
+from fslab.study.fields import describe
 from fslab.system import path_owners, paths
 from fslab.workloads import REGISTRY as WORKLOADS
 
@@ -94,7 +95,9 @@ class WorkerSettings(Frozen):
         try:
             settings = cls.model_validate(tomllib.loads(content.decode("utf-8")))
         except ValidationError as error:
-            said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+            said = "; ".join(
+                f"{'.'.join(map(str, each['loc']))}: {describe(each)}" for each in error.errors()
+            )
             raise UsageError(said, where=str(path), hint="see docs/fleet.md") from error
         except ValueError as error:  # includes errors of TOML and of UTF-8
             raise UsageError(f"is not valid TOML: {error}", where=str(path)) from error

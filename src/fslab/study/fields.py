@@ -24,7 +24,14 @@ _LIMITS = {
     "less_than": ("lt", "less than"),
     "less_than_equal": ("le", "at most"),
 }
-_KINDS = {"int_": "a whole number", "float_": "a number", "bool_": "true or false", "string_type": "text"}
+_KINDS = {
+    "int_": "a whole number",
+    "float_": "a number",
+    "bool_": "true or false",
+    "string_type": "text",
+    "dict_type": "a mapping",
+    "tuple_type": "a list",
+}
 
 
 def keys_of(model: type[BaseModel], *, described: bool = False) -> dict[str, FieldInfo]:
@@ -153,6 +160,8 @@ def describe(error: ErrorDetails) -> str:
     wanted = next((name for prefix, name in _KINDS.items() if kind.startswith(prefix)), None)
     if kind == "missing":
         return "is missing"
+    if kind == "extra_forbidden":
+        return "unknown key"
     if key in context:
         return f"must be {words} {context[key]}, not {shown}"
     if wanted:
