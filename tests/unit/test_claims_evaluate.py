@@ -109,6 +109,16 @@ def test_what_holds_only_if_trials_are_independent_is_open_with_a_tendency() -> 
     assert (far.verdict, far.tendency) == (DIFFERS, None)
 
 
+def test_a_tie_only_if_trials_are_independent_needs_at_most_the_blocks_that_show_it() -> None:
+    """The interval, ± 8.6 %, lies within the margin of 10 %; that for an autocorrelation of 0.5 does not. What is left
+    does not depend on how near to 1 the ratio is: nothing is to be shown about its side."""
+    for middle in (100.001, 100.3):
+        xfs = [middle * (each / middle) ** 2 for each in noisy(middle)]
+        (near,) = answer(claim("xfs > ext4"), [(EXT4, steady(100.0)), (XFS, xfs)]).findings
+        assert (near.verdict, near.tendency) == (OPEN, TIE)
+        assert known(near.further) <= 16
+
+
 def test_one_tentative_part_leaves_a_claim_open_and_one_firm_failure_does_not() -> None:
     both = answer(claim("xfs > ext4", "xfs / ext4 >= 1.9"), TWICE)
     assert (both.verdict, both.tendency) == (OPEN, REPLICATED)

@@ -124,8 +124,9 @@ class Evaluator(CampaignEstimates):
         near = tendency is None and verdicts.at_limit(bounds, interval.low, interval.high, margin)
         is_open = verdict is ClaimVerdict.OPEN and not near
         differ = is_open and self._campaigns_differ(part, estimate.coverage, margin, among)
+        sought = Bounds(low=1 / (1 + margin), high=1 + margin) if tendency is ClaimVerdict.TIE else bounds
         more = (
-            self._further(bounds, estimate, None if tendency else margin) if is_open and not differ else None
+            self._further(sought, estimate, None if tendency else margin) if is_open and not differ else None
         )
         return _finding(
             part, estimate, verdict, tendency=tendency, campaigns_differ=differ, further=more,
@@ -157,6 +158,7 @@ class Evaluator(CampaignEstimates):
     def _further(self, bounds: Bounds, found: Estimate, margin: float | None) -> int | None:
         """Return about how many more blocks it takes to show that the part is replicated, failed or at the limit.
 
+        ``bounds``: what is to be shown; where a direction tends to a tie, that the ratio lies within the margin.
         ``margin``: None if the part is not at the limit.
         """
         if found.interval is not None and found.interval.low <= 0:
