@@ -263,6 +263,22 @@ def test_room_of_disks_of_160_mib(name: str, disks: int | None, expected: int) -
     assert layout.usable_bytes(options, 160 * MIB) == expected
 
 
+@pytest.mark.parametrize("chunk_mib", [1, 64, 128, 512])
+@pytest.mark.parametrize(
+    ("name", "more", "copies"), [("lvm-thin", {}, 1), ("lvm-snapshot", {"thin": True}, 2)]
+)
+def test_a_pool_has_a_chunk_for_each_of_its_volume_and_snapshot(
+    name: str, more: dict[str, Any], copies: int, chunk_mib: int
+) -> None:
+    """A pool allocates whole chunks: in one of 1 GiB, seven of 128 MiB. When it is full, writes wait, then fail."""
+    layout = REGISTRY.get(name)
+    options = layout.parse_options({"chunk": f"{chunk_mib}m", **more})
+    usable = layout.usable_bytes(options, 1024 * MIB)
+    chunks = -(-usable // (chunk_mib * MIB))
+    assert copies * chunks <= 1024 * 9 // 10 // chunk_mib  # a tenth is metadata
+    assert usable >= (1020 * 9 // 10 // copies // max(chunk_mib, 4) - 1) * max(chunk_mib, 4) * MIB
+
+
 @pytest.mark.parametrize(
     ("name", "disks", "shares"),
     [("md-raid0", 3, 3), ("md-raid1", 3, 1), ("md-raid5", 3, 2), ("md-raid6", 4, 2), ("md-raid10", 4, 2)],

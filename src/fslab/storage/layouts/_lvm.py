@@ -143,9 +143,13 @@ def usable_bytes(disk_bytes: int) -> int:
     return max(0, disk_bytes - HEAD_BYTES) // EXTENT_BYTES * EXTENT_BYTES
 
 
-def share_bytes(disk_bytes: int, percent: int) -> int:
-    """Return the size of a volume of so many percent of a group of one disk. LVM rounds down to whole extents."""
-    return usable_bytes(disk_bytes) * percent // 100 // EXTENT_BYTES * EXTENT_BYTES
+def share_bytes(disk_bytes: int, percent: int, chunk_bytes: int = EXTENT_BYTES) -> int:
+    """Return the size of a volume of so many percent of a group of one disk. LVM rounds down to whole extents.
+
+    ``chunk_bytes``: of a pool, which has only whole chunks: a volume with a part of one could fill it.
+    """
+    unit = max(EXTENT_BYTES, chunk_bytes)
+    return usable_bytes(disk_bytes) * percent // 100 // unit * unit
 
 
 def is_chunk(value: int, least: int, most: int) -> bool:

@@ -45,8 +45,8 @@ class LvmSnapshot(_lvm.LvmVolume[LvmSnapshotOptions]):
     least_disk_bytes = _lvm.THIN_LEAST_BYTES
     Options = LvmSnapshotOptions
 
-    def usable_bytes(self, options: LvmSnapshotOptions, disk_bytes: int) -> int:  # noqa: ARG002
-        return _lvm.share_bytes(disk_bytes, SHARE)
+    def usable_bytes(self, options: LvmSnapshotOptions, disk_bytes: int) -> int:
+        return _lvm.share_bytes(disk_bytes, SHARE, options.chunk_bytes if options.thin else _lvm.EXTENT_BYTES)
 
     def multiplies(self, options: LvmSnapshotOptions) -> bool:
         return options.snapshot or options.thin  # of a thin pool, the rest of a new chunk is zeros

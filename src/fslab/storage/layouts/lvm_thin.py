@@ -25,8 +25,8 @@ class LvmThin(_lvm.LvmVolume[LvmThinOptions]):
     least_disk_bytes = _lvm.THIN_LEAST_BYTES
     Options = LvmThinOptions
 
-    def usable_bytes(self, options: LvmThinOptions, disk_bytes: int) -> int:  # noqa: ARG002
-        return _lvm.share_bytes(disk_bytes, SHARE)
+    def usable_bytes(self, options: LvmThinOptions, disk_bytes: int) -> int:
+        return _lvm.share_bytes(disk_bytes, SHARE, options.chunk_bytes)
 
     def multiplies(self, options: LvmThinOptions) -> bool:
         return options.zero
