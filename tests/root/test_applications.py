@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ from tests.directories import SESSION
 from tests.limits import LIMIT_S
 
 from fslab import workloads
-from fslab.applications import REGISTRY, durable
+from fslab.applications import REGISTRY, durable, samba
 from fslab.applications import _postgresql_server as server
+from fslab.applications import _servers as servers
 from fslab.errors import FailureClass, ToolFailedError, UnsupportedError
 from fslab.storage import Workspace
 from fslab.system import mounts, proc, tools, users
@@ -345,3 +346,29 @@ def test_a_git_that_would_ignore_a_setting_is_refused(
     durable("git").lay_out(directory, {"core.fsync": "default"})
     with pytest.raises(UnsupportedError, match=r"does not know 'core\.fsync'"):
         durable("git").lay_out(directory, {"core.fsync": "all"})
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        (("false",), "protocol negotiation failed: NT_STATUS_CONNECTION"),
+        pytest.param(("sleep", "infinity"), None, marks=pytest.mark.slow),  # smbclient waits for 20 s
+    ],
+)
+def test_a_file_server_that_does_not_begin_is_tried_again_or_told_about(
+    first: tuple[str, ...], told: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skipped_without("samba")
+    directory, real, others = tmp_path / "exported", servers.ending_with_parent, [first]
+    directory.mkdir()
+    servers.own_directory(directory)
+
+    def replaced(*argv: str, by: signal.Signals) -> list[str]:
+        return real(*(others.pop() if others and argv[0].endswith("smbd") else argv), by=by)
+
+    monkeypatch.setattr(servers, "ending_with_parent", replaced)
+    with ExitStack() as undo:
+        if told is not None:
+            undo.enter_context(pytest.raises(ToolFailedError, match=told))
+        undo.enter_context(samba.connected(directory, {})).upload("1", b"contents")
+    assert [path.name for path in directory.iterdir()] == ([] if told else ["1"])

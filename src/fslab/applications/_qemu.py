@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,15 +80,19 @@ class QemuIo:
 
     def say(self, command: str) -> None:
         """Do a command. qemu-io prints nothing for it unless it fails."""
-        answer = self._dialogue.say(command)
-        if answer is None:
-            raise self._failure()
+        try:
+            answer = self._dialogue.say(command)
+        except servers.NoAnswerError as error:
+            raise self._failure() from error
         if answer.strip():
             raise ToolFailedError(f"qemu-io: {answer.strip()}")
 
     def end(self) -> None:
         """Close the image, which writes what QEMU has in its own caches."""
-        if self._dialogue.say("quit") is not None or self._dialogue.child.wait(_LONG_S) != 0:
+        with suppress(servers.NoAnswerError):  # it ends
+            self._dialogue.say("quit")
+            raise self._failure()
+        if self._dialogue.child.wait(_LONG_S) != 0:
             raise self._failure()
 
     def _failure(self) -> FslabError:

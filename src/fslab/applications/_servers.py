@@ -60,6 +60,10 @@ class DamagedError(ToolFailedError):
     """A server reports an error about its data, or crashes on it."""
 
 
+class NoAnswerError(Exception):
+    """A program ended before it answered, or took longer than the limit. Its text: what it had printed."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunningServer:
     """A server that runs. ``log``: the descriptor of what it prints."""
@@ -122,9 +126,9 @@ class Dialogue:
     limit_s: float
     ready: select.poll
 
-    def say(self, line: str) -> str | None:
-        """Send a line; "" waits for the first prompt. Return what is printed until the next prompt; None if the program
-        ends before, or takes longer than the limit."""
+    def say(self, line: str) -> str:
+        """Send a line; "" waits for the first prompt. Return what is printed until the next prompt, or raise
+        NoAnswerError."""
         if line:
             with suppress(BrokenPipeError):  # it has ended: there is no answer, and it told why
                 os.write(self.lines, f"{line}\n".encode())
@@ -133,7 +137,7 @@ class Dialogue:
             is_ready = self.ready.poll(max(0.0, deadline - time.monotonic()) * 1000)
             part = os.read(self.answers, _ANSWER_BYTES) if is_ready else b""
             if not part:
-                return None
+                raise NoAnswerError(told.decode("utf-8", "replace"))
             told += part
         return told.removesuffix(self.prompt).decode("utf-8", "replace")
 

@@ -221,10 +221,10 @@ class MariadbServer:
 
     def say(self, statements: str) -> str:
         """Execute statements. Return what they print."""
-        answer = self.client.say(f"{statements}; SELECT 'ready>';")
-        if answer is None:
-            raise failure(self.server, self.client.complaints())
-        return answer
+        try:
+            return self.client.say(f"{statements}; SELECT 'ready>';")
+        except servers.NoAnswerError as error:
+            raise failure(self.server, self.client.complaints()) from error
 
     def problem(self, table: str) -> str | None:
         """Return what MariaDB's own check finds wrong with a table; None: nothing."""

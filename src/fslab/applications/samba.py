@@ -52,6 +52,7 @@ _SHARE, _PORT = "fslab", 445
 _WHERE, _PROMPT = "pwd", b"Current directory is \\\\127.0.0.1\\" + _SHARE.encode() + b"\\\n"
 _FILES = (["A"], ["N"])  # their attributes in a listing: changed since a backup, or none
 _LONG_S = 3600.0  # of one command; the trial has a time limit
+_TRIES, _LATE = 5, "NT_STATUS_IO_TIMEOUT"
 _ATTRIBUTES = MountAttribute.NOSUID | MountAttribute.NODEV | MountAttribute.NOEXEC
 _PLACES = (
     "private dir",
@@ -220,9 +221,12 @@ class SmbClient:
 
     def say(self, command: str) -> str:
         """Do a command. Return what is printed. Of some errors, smbclient prints the NT_STATUS as an answer."""
-        answer = self._dialogue.say(f"{command}\n{_WHERE}")
+        try:
+            answer = self._dialogue.say(f"{command}\n{_WHERE}")
+        except servers.NoAnswerError as error:
+            raise self._failure(f"{self._dialogue.complaints()}{error}") from error
         complaints = self._dialogue.complaints()
-        if answer is None or "NT_STATUS_CONNECTION" in complaints + answer:
+        if "NT_STATUS_CONNECTION" in complaints + answer:
             raise self._failure(complaints)
         if complaints or "NT_STATUS_" in answer:
             raise _refused(complaints or answer)
@@ -246,7 +250,26 @@ def _refused(said: str) -> FslabError:
 
 @contextmanager
 def connected(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient]:
-    """Export a directory, and connect to it. ``options``: parameters of smb.conf(5) for the share."""
+    """Export a directory, and connect to it. ``options``: parameters of smb.conf(5) for the share.
+
+    smbclient waits 20 s for a server to begin, whatever its ``--timeout`` says. On a slow or busy machine smbd can need
+    longer at first; at the next try, the page cache has it.
+    """
+    for tries_left in reversed(range(_TRIES)):
+        with _asking(directory, options) as client:
+            try:
+                client.say("")
+            except ToolFailedError as error:
+                if _LATE not in str(error) or not tries_left:
+                    raise
+            else:
+                yield client
+                return
+
+
+@contextmanager
+def _asking(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient]:
+    """Start server and client. The client is not connected yet."""
     smbd, smbclient = require(SMBD), require(CLIENT)
     account = pwd.getpwuid(users.NOBODY if os.geteuid() == 0 else os.geteuid())
     with ExitStack() as undo:
@@ -258,7 +281,7 @@ def connected(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient
         Path(place, "smb.conf").write_text(_conf(place, exported, account.pw_name, options))
         contents = undo.enter_context(memory_file("fslab-contents"))
         with socket.create_server(("127.0.0.1", _PORT)) as listening:
-            limit = f"--timeout={_LONG_S:.0f}"  # of one request: 20 s by default
+            limit = f"--timeout={_LONG_S:.0f}"  # of one request of a connected client: 20 s by default
             asked = ("--no-pass", "--debuglevel=0", limit, f"//127.0.0.1/{_SHARE}")
             unbuffered = ("--input=0", "--output=0", smbclient)
             argv = servers.confined(STDBUF, *unbuffered, *_file(place), *asked)
@@ -277,9 +300,7 @@ def connected(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient
                     inherit=(state, *shared), ended_by=signal.SIGTERM, stdin=connection.fileno(),
                 )
             )  # fmt: skip
-        client = SmbClient(dialogue, server, contents)
-        client.say("")  # it is connected
-        yield client
+        yield SmbClient(dialogue, server, contents)
 
 
 def _conf(place: str, exported: str, account: str, options: Mapping[str, str]) -> str:
