@@ -114,12 +114,14 @@ def test_the_features_of_a_file_system_are_the_same_when_it_was_used(
         with ExitStack() as undo:
             built = spec(filesystem, **options)
             up = stack.build(built, workspace, undo, slot="m", make=make, keep=True)
-            listed.append(up.facts["features"])
+            listed.append((up.facts["features"], up.facts["sizes"]))
             with (up.work / "file").open("wb") as file:
                 os.setxattr(file.fileno(), "user.a", b"x" * 1000)
                 file.truncate(3 << 30)
             up.flush()
-    assert listed[0]
+    features, sizes = listed[0]
+    assert features
+    assert bool(sizes) is filesystem.startswith("ext")
     assert listed[0] == listed[1]
 
 
@@ -270,6 +272,21 @@ def test_a_device_that_could_not_discard_can_again_after_the_campaign(
         real(device)
         assert loop_devices.attached_to(image) == [device], "it is in use"
         loop_devices.detach(image)
+
+
+def test_the_read_ahead_is_not_that_of_an_earlier_image(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else buffered reads of one stack in memory depend on which loop device is free."""
+    with loop_devices.added() as device, ExitStack() as undo:
+        amount = sysfs.block_directory(device) / "queue/read_ahead_kb"
+        new = sysfs.number(amount)
+        amount.write_text("2560")
+        monkeypatch.setattr(loop_devices, "free", lambda: device)
+        up = stack.build(spec(), workspace, undo, slot="m", make=True)
+        assert up.device is not None
+        assert up.device.path == device
+        assert up.facts["read_ahead_kib"] == sysfs.number(amount) == new
 
 
 def test_a_device_that_another_campaign_removes_before_it_is_opened_is_not_used(

@@ -127,6 +127,20 @@ def forbid_discard(device: Path) -> None:
         limit.write_text("0")
 
 
+READ_AHEAD_KIB = 128  # of a new device: VM_READAHEAD_PAGES, include/linux/pagemap.h
+
+
+def forget_read_ahead(device: Path) -> None:
+    """Give a device without an image the read-ahead of a new one.
+
+    The kernel keeps the largest that the device ever had (block/blk-settings.c, blk_apply_bdi_limits; Linux 6.18): an
+    image on a rotational disk raises it to 2.5 MiB, for all later images in memory, too.
+    """
+    amount = sysfs.SYS / "block" / device.name / "queue/read_ahead_kb"
+    if sysfs.number(amount) != READ_AHEAD_KIB:
+        amount.write_text(str(READ_AHEAD_KIB))
+
+
 def renew(device: Path) -> None:
     """Replace a device by a new one of the same number, unless it is in use.
 

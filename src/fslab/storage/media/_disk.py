@@ -10,13 +10,12 @@ from fslab.errors import NoSpaceError, ToolFailedError
 from fslab.storage import Drive, StackDevice, Workspace, undone_later
 from fslab.storage.media import _disk_options, _image, _loop
 from fslab.storage.media._disk_options import Logged, VirtualOptions
-from fslab.system import disk_server, sysfs
+from fslab.system import disk_server, loop_devices, sysfs
 from fslab.units import format_size, parse_size
 
 MAP_BYTES_PER_PAGE = 8
 PAGE_BYTES = 4096
 AHEAD = "answers ahead"  # the key in Workspace.media
-READ_AHEAD_LEAST_KIB = 128  # VM_READAHEAD_PAGES, include/linux/pagemap.h
 REQUEST_LOG_BYTES = 256 << 20  # 4 million requests
 
 
@@ -130,7 +129,7 @@ def attach(
 def _read_ahead_kib(options: VirtualOptions) -> int:
     """Return two stripes, and at least the default: what md and LVM read ahead (``blk_apply_bdi_limits``,
     block/blk-settings.c)."""
-    return max(2 * options.array_disks * parse_size(options.array_chunk) >> 10, READ_AHEAD_LEAST_KIB)
+    return max(2 * options.array_disks * parse_size(options.array_chunk) >> 10, loop_devices.READ_AHEAD_KIB)
 
 
 def drive(server: disk_server.Server, options: VirtualOptions) -> Drive:

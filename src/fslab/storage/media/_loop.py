@@ -133,6 +133,7 @@ def _attached(
                 raise UnsupportedError(
                     f"the loop device cannot be opened: {error.strerror}", where=str(device), hint=_NO_NODE
                 ) from error
+            loop_devices.forget_read_ahead(device)
             done = workspace.run("attach", words(device=device), check=False)
             if done.returncode == 0:
                 check = partial(_check_backing, held, image, workspace.media[str(image)])
