@@ -253,3 +253,11 @@ def test_features_that_mkfs_did_not_make(
 ) -> None:
     driver = REGISTRY.get(name)
     assert changed_features(driver, options, driver.feature_words(output)) == found
+
+
+def test_what_mke2fs_takes_from_its_file_is_known() -> None:
+    """By one command, two machines with another /etc/mke2fs.conf make different file systems."""
+    output = "Inode count:              65536\nBlock size:               4096\nInode size:\t          1024\n"
+    made = REGISTRY.get("ext4").sizes_made(output + DUMPE2FS)
+    assert made == {"inode_count": "65536", "block_size": "4096", "inode_size": "1024"}
+    assert REGISTRY.get("xfs").sizes_made(XFS_INFO) == {}

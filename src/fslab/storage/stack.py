@@ -138,7 +138,7 @@ def _mounted(
     stack.mount()
     if stack.raw:
         return stack
-    found = {"stripes_in_use": _stripes(target), "features": _features(driver, stack.source, target)}
+    found = {"stripes_in_use": _stripes(target), **_made(driver, stack.source, target)}
     stack.device = replace(device, facts={**device.facts, **found})
     stack.work.mkdir(mode=0o700, exist_ok=True)
     if spec.attributes:
@@ -171,16 +171,17 @@ def _hold(device: Path, undo: ExitStack) -> None:
     undo.callback(os.close, descriptor)
 
 
-def _features(driver: FileSystem, device: str, target: Path) -> list[str] | None:
-    """Return the features that mkfs really made; None if the file system has no command that lists them."""
+def _made(driver: FileSystem, device: str, target: Path) -> dict[str, Any]:
+    """Return the features that mkfs really made, and the sizes that it did not have from the study; None: unknown."""
     argv = driver.features_argv(device, str(target))
     try:
         done = proc.run(argv, check=False) if argv else None
     except ToolMissingError:
-        return None
+        done = None
     if done is None or done.returncode != 0:
-        return None
-    return sorted(driver.feature_words(done.stdout) - driver.kernel_features)
+        return {"features": None}
+    features = sorted(driver.feature_words(done.stdout) - driver.kernel_features)
+    return {"features": features, "sizes": dict(driver.sizes_made(done.stdout))}
 
 
 def _stripes(target: Path) -> dict[str, str] | None:

@@ -245,6 +245,10 @@ class FileSystem:
         """Return the features in the output of ``features_argv``; ``name=value`` for those that are always listed."""
         return frozenset()
 
+    def sizes_made(self, output: str) -> Mapping[str, str]:  # noqa: ARG002
+        """Return sizes in the output of ``features_argv`` that mkfs takes from a file of the machine."""
+        return {}
+
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
         """Return the mount command line; empty if nothing is mounted. Pure."""
         return ["mount", *self.mount_flags, "-t", self.mount_type, "-o", options, device, target]

@@ -81,6 +81,7 @@ _NO_BARRIER = (
     "ext4.rst, barrier: barriers make volatile disk write caches safe to use; else a cache needs a battery"
 )
 
+_SIZES_MADE = frozenset({"Block size", "Inode size", "Inode count"})  # dumpe2fs(8)
 BLOCK_BYTES = 4096
 INODE_BYTES, RATIO_BYTES = 256, 16 << 10  # /etc/mke2fs.conf
 # An inode for each 4, 16, 32 and 64 KiB: types small, default, big and huge (misc/mke2fs.c, parse_fs_type).
@@ -220,6 +221,13 @@ class ExtFileSystem(FileSystem):
         """Return the words of its line ``Filesystem features:``."""
         lines = (line.partition("Filesystem features:")[2].split() for line in output.splitlines())
         return frozenset(word for words in lines for word in words)
+
+    def sizes_made(self, output: str) -> Mapping[str, str]:
+        """Return the lines about what /etc/mke2fs.conf sets: ``blocksize``, ``inode_size``, ``inode_ratio``."""
+        lines = (line.partition(":") for line in output.splitlines())
+        return {
+            name.lower().replace(" ", "_"): text.strip() for name, _, text in lines if name in _SIZES_MADE
+        }
 
     def aligned_options(self, stripe: Stripe, options: str) -> str:
         """Return ``-E stride=…,stripe_width=…``, in blocks of the file system."""
