@@ -232,7 +232,7 @@ def test_what_an_option_makes_of_a_job(lines: str, fact: str, value: object) -> 
 @pytest.mark.parametrize(
     ("line", "flushed"),
     [("", False), ("end_fsync", True), ("end_fsync=1", True), ("fdatasync=4", True), ("fsync=50", False),
-     ("fdatasync=4\nnumjobs=3", False), ("sync=dsync", True), ("sync=none", False)],
+     ("fdatasync=4\nnumjobs=3", False), ("sync=dsync", True), ("sync=none", False), ("direct=1", True)],
 )  # fmt: skip
 def test_at_most_a_tenth_of_the_writes_may_be_left_in_memory(line: str, flushed: bool) -> None:
     (job,) = parsed(f"[a]\nrw=write\nsize=1m\n{line}\n").jobs

@@ -90,6 +90,12 @@ def test_no_fact_of_a_part_is_lost() -> None:
         assert found.working_set_bytes == 3 * 4 + 4
 
 
+def test_direct_writes_of_a_part_are_not_left_in_memory() -> None:
+    synced, direct = (Reading(metrics={}, flushed=flushed, direct=not flushed) for flushed in (True, False))
+    assert combined({"a": synced, "b": direct}, {"a": 1.0, "b": 1.0}).flushed is True
+    assert combined({"a": synced, "b": replace(direct, direct=False)}, {"a": 1.0, "b": 1.0}).flushed is False
+
+
 def test_the_run_has_a_set_time_if_each_part_has_one() -> None:
     timed, work = (Reading(metrics={}, asked_s=asked_s) for asked_s in (2.0, None))
     assert combined({"a": timed, "b": replace(timed, asked_s=3.0)}, {"a": 2.0, "b": 3.0}).asked_s == 3

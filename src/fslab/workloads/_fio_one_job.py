@@ -74,9 +74,10 @@ class OneJob:
 
     def flushed(self, writes: int) -> bool:
         """Return whether nearly all of what it wrote, with so many requests, reached the device within the run time:
-        each process may leave as many requests as ``fsync`` allows. mmap ignores ``sync``."""
+        each process may leave as many requests as ``fsync`` allows. mmap ignores ``sync``. Direct writes never wait in
+        memory."""
         through = writes_through(self.options.get("sync"), self.options.get("ioengine"))
-        if self.number("end_fsync", 0) or through:
+        if self.direct or self.number("end_fsync", 0) or through:
             return True
         every = self.number("fsync", 0) or self.number("fdatasync", 0)
         return every > 0 and nearly_all_flushed(every * self.number("numjobs", 1), writes)

@@ -279,7 +279,7 @@ def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Read
     readings = list(parts.values())
     longest = max(seconds.values(), default=0.0)
     overlap = 100 * min(seconds.values()) / longest if longest else None
-    wrote = [each.flushed for each in readings if each.flushed is not None]
+    wrote = [each.flushed or each.direct for each in readings if each.flushed is not None]
     asked = [each.asked_s for each in readings]
     depths = [each.depth for each in readings if each.depth is not None and each.depth.asked > 1]
     rates = ((name, rate) for name, each in parts.items() for rate in each.rates)
