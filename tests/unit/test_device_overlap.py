@@ -52,6 +52,28 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
     return Tree(tmp_path)
 
 
+def test_snapshots_of_a_volume_and_of_what_lies_on_it(tree: Tree) -> None:
+    """As LVM makes them: dmsetup ls --tree."""
+    disk = tree.disk("sda", "8:0")
+    other, real, cow = (tree.volume(f"dm-{n}", f"253:{n}", disk) for n in range(3))
+    tree.write(real / "dm/uuid", "LVM-group0volume-real")
+    tree.write(cow / "dm/uuid", "LVM-group0snapshot-cow")
+    origin, snapshot = tree.volume("dm-3", "253:3", real), tree.volume("dm-4", "253:4", real, cow)
+    tree.write(snapshot / "dm/name", "data-snap")
+    (real / "holders").mkdir()
+    (real / "holders/dm-3").symlink_to(origin)
+    assert device_overlap.snapshots(origin) == []
+    (real / "holders/dm-4").symlink_to(snapshot)
+    crypt = tree.volume("dm-5", "253:5", origin)
+    assert device_overlap.snapshots(origin) == device_overlap.snapshots(crypt) == ["data-snap"]
+    assert (
+        device_overlap.snapshots(snapshot)
+        == device_overlap.snapshots(other)
+        == device_overlap.snapshots(disk)
+        == []
+    )
+
+
 def test_a_partition_and_those_that_overlap_it(tree: Tree) -> None:
     disk = tree.disk("sda", "8:0")
     first, second = tree.part(disk, 1, "8:1", 0, 100), tree.part(disk, 2, "8:2", 100, 100)

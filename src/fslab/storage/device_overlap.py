@@ -54,6 +54,20 @@ def below(block: Path) -> Iterator[Path]:
         yield from below(part)
 
 
+def snapshots(block: Path) -> list[str]:
+    """Return the names of the LVM snapshots of a volume or of one below it, which keep what is overwritten there until
+    they are full. They lie on its hidden device, ``VOLUME-real``, too, and on a second one."""
+    found = []
+    for each in (block, *below(block)):
+        slaves = sysfs.slaves(each)
+        if len(slaves) == 1 and (sysfs.text(slaves[0] / "dm/uuid") or "").endswith("-real"):
+            others = (
+                other.resolve() for other in sysfs.entries(slaves[0] / "holders") if other.name != each.name
+            )
+            found += [sysfs.text(other / "dm/name") or other.name for other in others]
+    return sorted(found)
+
+
 def numbers(block: Path) -> set[str]:
     """Return the numbers of all devices and files through which the bytes of this device can be written, as from
     ``syscalls.file_number``."""

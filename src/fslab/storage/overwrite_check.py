@@ -40,7 +40,8 @@ def check_name(path: str) -> None:
 def check_unused(path: str) -> Path:
     """Return the real device node. UnsafeError if the device is in use; --wipe does not override this.
 
-    In use: mounted, swap, held by LVM, md or dm, under a loop device, exported, read-only, or open for writing.
+    In use: mounted, swap, held by LVM, md or dm, with LVM snapshots, under a loop device, exported, read-only, or open
+    for writing.
     """
     device = block_device(path)
     block = sysfs.block_directory(device)
@@ -51,6 +52,12 @@ def check_unused(path: str) -> Path:
             raise UnsafeError(
                 f"is held by {', '.join(holders)} (LVM, md or dm)", where=path, hint="choose another device"
             )
+    if snapshots := device_overlap.snapshots(block):
+        raise UnsafeError(
+            f"has LVM snapshots, which would be lost when they are full: {', '.join(snapshots)}",
+            where=path,
+            hint="choose another device, or remove the snapshots",
+        )
     if sysfs.number(block / "ro") == 1:
         raise UnsafeError("is read-only", where=path, hint="choose another device")
     nodes = _nodes(device)
