@@ -299,7 +299,7 @@ def test_a_machine_whose_rights_are_taken_away_ends_and_no_other(two: fleet_lab.
     assert removed.agent is not None
     assert removed.agent.wait(LIMIT_S) == StoreDeniedError.exit_code, removed.log
     assert (
-        "permission denied for table fleet_machines\n  → the owner of the database gives rights"
+        "permission denied for table fleet_machines\n  → the owner of the database lets a role read or measure"
         in removed.log
     )
     assert removed.processes("fslab.fleet.measuring") == []

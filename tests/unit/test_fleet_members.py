@@ -240,10 +240,14 @@ def test_machines_are_chosen_by_name_and_label() -> None:
         "d": f"runs fslab 0.0, and this is {fslab.__version__}",
     }
     assert [each.name for each in starting.chosen(there, ["rack=2"])[0]] == ["b"]
-    with pytest.raises(UnsupportedError, match="no machine fits"):
+    with pytest.raises(UnsupportedError, match="none has rack=1 and rack=2"):
         starting.chosen(there, ["rack=1", "rack=2"])
     with pytest.raises(UsageError, match="no such machine: z"):
         starting.chosen(there, ["z"])
+    with pytest.raises(UnsupportedError, match="b: has other labels"):
+        starting.chosen(there, ["b", "rack=1"])
+    with pytest.raises(UnsupportedError, match="no machine has joined the fleet"):
+        starting.chosen([], [])
     with pytest.raises(UnsupportedError, match="no machine can run it"):
         starting.chosen(there, ["c"])
 

@@ -29,7 +29,7 @@ from fslab.stats import Interval
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.trial_record import Metric, Provenance, TrialRecord
-from fslab.units import Direction, Unit
+from fslab.units import Direction, Unit, format_value
 
 BEGUN = datetime(2026, 11, 1, tzinfo=UTC)
 IOPS = Metric(name="write_iops", unit=Unit.IOPS)
@@ -133,6 +133,8 @@ def test_few_campaigns_say_that_they_are_few() -> None:
     assert found.series[0].changes == ()
     assert "from 10 campaigns on" in " ".join(shown(found).split())
     assert "4 campaigns: too few to detect a change of level" in shown(found)
+    medians = [format_value(value, found.series[0].unit) for value in LEVELS[4:8]]
+    assert f"first {medians[0]}, last {medians[-1]}" in shown(found)
     alone = shown(told([night(0, 100)]))
     assert "1 campaign," in alone
     assert "no change" not in alone
@@ -287,6 +289,11 @@ class TestMachines:
         assert "kernel: 6.1.0-25 → 6.1.0-26" in change.facts
         said = fleet_terminal.changes_summary(found)
         assert said == "1 change of level on 1 of 2 machines"
+        few = [each.model_copy(update={"enough": 1000}) for each in found]
+        assert (
+            "; on 2 machines, a change cannot be detected yet: fewer than"
+            in fleet_terminal.changes_summary(few)
+        )
         page = render.changes("nightly", said, [replace(change, machine="<lab2>")])
         assert "&lt;lab2&gt;" in page
         assert "/compare?campaign=20261106-a-lab1&amp;campaign=20261107-a-lab1" in page

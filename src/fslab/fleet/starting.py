@@ -8,7 +8,7 @@ person starts need no scheduler. Two schedulers of one store do not disturb each
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -40,7 +40,7 @@ LOOK_S = 2.0  # between two looks at a run
 
 
 def chosen(
-    machines: Iterable[MemberMachine], wanted: Sequence[str]
+    machines: Sequence[MemberMachine], wanted: Sequence[str]
 ) -> tuple[list[MemberMachine], dict[str, str]]:
     """Return the machines that can run a study, and by name the reason why other selected machines cannot.
 
@@ -49,21 +49,22 @@ def chosen(
     """
     labels = {tuple(each.split("=", 1)) for each in wanted if "=" in each}
     names = {each for each in wanted if "=" not in each}
-    fitting = [
-        each for each in machines if labels <= each.labels.items() and (not names or each.name in names)
-    ]
-    if missing := names - {each.name for each in fitting}:
+    fitting = [each for each in machines if (each.name in names if names else labels <= each.labels.items())]
+    if missing := names - {each.name for each in machines}:
         what = f"no such machine: {', '.join(sorted(missing))}"
         raise UsageError(what, where="--machines", hint="fslab fleet status lists them")
     left_out = {}
     for each in fitting:
-        if not each.is_online:
+        if not labels <= each.labels.items():
+            left_out[each.name] = "has other labels"
+        elif not each.is_online:
             left_out[each.name] = "not seen for 90 s"
         elif each.version != fslab.__version__:
             left_out[each.name] = f"runs fslab {each.version}, and this is {fslab.__version__}"
     ready = [each for each in fitting if each.name not in left_out]
     if not ready:
-        why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items()) or "no machine fits"
+        none = f"none has {' and '.join(wanted)}" if wanted else "no machine has joined the fleet"
+        why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items()) or none
         raise UnsupportedError(f"no machine can run it: {why}", where="--machines", hint="fslab fleet status")
     return ready, left_out
 

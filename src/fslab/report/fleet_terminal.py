@@ -157,4 +157,5 @@ def changes_summary(histories: Sequence[History]) -> str:
     few = sum(len(each.campaigns) < each.enough for each in histories)
     enough = max((each.enough for each in histories), default=0)
     said = f"{counted(len(found), 'change')} of level on {with_some} of {counted(len(histories), 'machine')}"
-    return f"{said}; {few} of them have fewer than {enough} campaigns, too few to detect one" if few else said
+    where = f"on {counted(few, 'machine')}, a change cannot be detected yet"
+    return f"{said}; {where}: fewer than {enough} campaigns" if few else said

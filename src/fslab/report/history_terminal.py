@@ -50,7 +50,7 @@ def _series(series: HistorySeries, enough: int, *, listed: bool, width: int) -> 
         yield _points(series)
     medians = [point.median for point in series.points]
     first, last = (format_value(value, series.unit) for value in (medians[0], medians[-1]))
-    yield wrapped(f"  {curve(medians)}  {first} … {last}", max(width, len(medians) + 40))
+    yield wrapped(f"  {curve(medians)}  first {first}, last {last}", max(width, len(medians) + 40))
     for change in series.changes:
         yield wrapped(f"  {_change(change)}", width)
     if not series.changes:

@@ -78,12 +78,16 @@ def _hint(said: str) -> str | None:
         "readonly": "its owner is another user, or it is read-only: run fslab as its owner, or copy it elsewhere",
         "interrupted": endless,
         "statement timeout": endless,
-        "permission denied": "the owner of the database gives rights: fslab store grant",
+        "permission denied": _DENIED_HINT,
         "unable to open": "this user cannot open the store or its directory: change permissions, or use --store",
     }
     return next((hint for words, hint in hints.items() if words in said), None)
 
 
+_DENIED_HINT = (
+    "the owner of the database lets a role read or measure: fslab store grant; only the owner starts, schedules, "
+    "cancels and deletes"
+)
 _DENIED = "42501"  # PostgreSQL's insufficient_privilege
 
 # Errors that a retry does not solve, but that are also reported as OperationalError.
