@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 
 from fslab.cli.doctor import lines, show
-from fslab.feasibility import Lack, MatrixEntry
+from fslab.feasibility import Lack, MatrixEntry, _machines, _overview, matrix
+from fslab.machine.kinds import Need
 
 ENTRIES = [
     MatrixEntry(kind="file system", name="ext4", machine="host", lack=Lack.NOTHING),
@@ -55,6 +57,18 @@ def test_each_missing_thing_is_said_once_with_all_that_wait_for_it() -> None:
         "qemu: no QEMU",
         "→ get it",
     ]
+
+
+def test_a_layout_of_one_file_system_lacks_what_that_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = Need(what="this kernel has no zfs")
+    monkeypatch.setattr(
+        _machines, "missing_filesystem", lambda name, spec: (missing,) if name == "zfs" else ()
+    )
+    monkeypatch.setattr(_overview, "missing_programs", lambda tools: ())
+    rows = {each.name: each for each in matrix() if (each.kind, each.machine) == ("layout", "host")}
+    assert rows["zfs-mirror"].lack is Lack.KERNEL
+    assert missing.what in rows["zfs-raidz"].needs
+    assert missing.what not in rows["btrfs-raid1"].needs
 
 
 def test_the_table_has_a_column_for_each_machine_and_a_word_for_each_pair() -> None:

@@ -68,8 +68,12 @@ def matrix() -> list[MatrixEntry]:
             lacks = _kernel(absent, _machines.missing_filesystem(name, spec))
             found.append(_entry("file system", name, machine, absent, lacks, filesystem.tools))
         for name, layout in LAYOUTS:
-            lacks = _kernel(absent, _machines.missing_layout(name, spec))
-            found.append(_entry("layout", name, machine, absent, lacks, layout.tools))
+            # A layout of one file system's own runs where that runs.
+            own = layout.filesystems if layout.filesystems and len(layout.filesystems) == 1 else ()
+            needs = (need for each in own for need in _machines.missing_filesystem(each, spec))
+            lacks = _kernel(absent, (*needs, *_machines.missing_layout(name, spec)))
+            tools = (*layout.tools, *(tool for each in own for tool in FILESYSTEMS.get(each).tools))
+            found.append(_entry("layout", name, machine, absent, lacks, tools))
     return found
 
 
