@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fslab.storage import device_overlap
+from fslab.errors import UnsafeError
+from fslab.storage import device_overlap, overwrite_check
 from fslab.system import sysfs
 
 
@@ -72,6 +73,26 @@ def test_snapshots_of_a_volume_and_of_what_lies_on_it(tree: Tree) -> None:
         == device_overlap.snapshots(disk)
         == []
     )
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("nvmet/subsystems/s/namespaces/1/device_path", "/dev/sda"),
+        ("target/core/fileio_0/x/info",
+         "Status: ACTIVATED\n        TCM FILEIO ID: 0        File: /dev/sda  Size: 1  Mode: O_DSYNC Async: 0"),
+        ("usb_gadget/g/functions/mass_storage.0/lun.0/file", "/dev/sda"),
+    ],
+)  # fmt: skip
+def test_what_the_kernel_exports_is_in_use(
+    file: str, text: str, tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overwrite_check, "_source_number", {"/dev/sda": "8:0"}.get)
+    overwrite_check._check_mounts({"8:0"}, "/dev/disk/by-id/x")
+    tree.write(tree.root / "kernel/config" / file, text)
+    overwrite_check._check_mounts({"8:16"}, "/dev/disk/by-id/y")
+    with pytest.raises(UnsafeError, match="is exported"):
+        overwrite_check._check_mounts({"8:0"}, "/dev/disk/by-id/x")
 
 
 def test_a_partition_and_those_that_overlap_it(tree: Tree) -> None:

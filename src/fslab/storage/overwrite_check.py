@@ -182,9 +182,23 @@ def _check_mounts(numbers: set[str], path: str) -> None:
         if _source_number(swap) in numbers:
             raise UnsafeError("is in use as swap", where=path, hint="choose another device")
     _check_loops(numbers, path)
-    for namespace in sorted(sysfs.SYS.glob("kernel/config/nvmet/subsystems/*/namespaces/*/device_path")):
-        if _source_number(sysfs.text(namespace) or "") in numbers:  # the kernel opens it without O_EXCL
-            raise UnsafeError("is exported (NVMe target)", where=path, hint="choose another device")
+    _check_exports(numbers, path)
+
+
+# What the kernel opens without O_EXCL and without a process. Files below /sys/kernel/config, and the name in each.
+_EXPORTS = {
+    "NVMe target": ("nvmet/subsystems/*/namespaces/*/device_path", "(.+)"),
+    "LIO, such as by iSCSI": ("target/core/fileio_*/*/info", r"File: (.+?)  Size: "),
+    "USB gadget": ("usb_gadget/*/functions/mass_storage.*/lun.*/file", "(.+)"),
+}
+
+
+def _check_exports(numbers: set[str], path: str) -> None:
+    for by, (files_of, pattern) in _EXPORTS.items():
+        for file in sorted((sysfs.SYS / "kernel/config").glob(files_of)):
+            named = re.search(pattern, sysfs.text(file) or "")
+            if named and _source_number(named[1]) in numbers:
+                raise UnsafeError(f"is exported ({by})", where=path, hint="choose another device")
 
 
 def _check_loops(numbers: set[str], path: str) -> None:
