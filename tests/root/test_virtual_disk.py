@@ -65,6 +65,8 @@ def test_a_hard_disk_of_a_tebibyte(workspace: Workspace) -> None:
     record = run(workspace, READS, profile="hdd-7200", size="1t")
     assert record.status is not Status.FAILED, record.error
     assert record.provenance.device["rotational"] is True
+    # Of a kernel with writeback throttling, that of a hard disk (block/blk-wbt.c, wbt_default_latency_nsec).
+    assert record.provenance.device["wbt_lat_usec"] in {None, 0, 75_000}
     assert record.provenance.device["size_bytes"] == 1 << 40
     (about,) = record.provenance.device["virtual_disks"]
     assert (about["profile"], about["seed"], about["cache"]) == ("hdd-7200", 1, "volatile")

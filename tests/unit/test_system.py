@@ -29,6 +29,7 @@ from fslab.machine import facts
 from fslab.storage import overwrite_check
 from fslab.store.database_errors import translated
 from fslab.system import (
+    block_queue,
     cgroup,
     files,
     loop_devices,
@@ -90,6 +91,20 @@ def test_only_a_disk_with_a_write_cache_is_flushed(tmp_path: Path, monkeypatch: 
         False,
         False,
     ]
+
+
+@pytest.mark.parametrize(("latency", "left"), [("2000\n", "-1"), ("0\n", "0\n"), (None, None)])
+def test_writeback_throttling_follows_the_kind_of_a_disk_unless_it_is_off(
+    latency: str | None, left: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel sets its latency only once, by what the disk was first; -1 is the default of what it is now."""
+    monkeypatch.setattr(sysfs, "block_directory", lambda _: tmp_path)
+    (tmp_path / "queue").mkdir()
+    if latency:
+        (tmp_path / "queue/wbt_lat_usec").write_text(latency)
+    block_queue.set_rotational(Path("/dev/loop0"), rotational=True)
+    assert (tmp_path / "queue/rotational").read_text() == "1"
+    assert sysfs.text(tmp_path / "queue/wbt_lat_usec") == (left and left.strip())
 
 
 def test_sysfs_unknown_is_none(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from fslab.errors import FslabError, GuestError
 from fslab.machine import facts
 from fslab.machine.guest import ALIVE, ALIVE_EVERY_S, GO_ON, TOLD
 from fslab.storage import StackDevice, Workspace
-from fslab.system import kernel, paths, proc, signals, sysfs, waiting
+from fslab.system import block_queue, kernel, paths, proc, signals, sysfs, waiting
 
 GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RUN = Path("/run")
@@ -271,11 +271,9 @@ def _attached(disk: Mapping[str, Any], undo: ExitStack) -> StackDevice:
     if disk["bind"] is not None:
         _bind(disk["bind"], undo)
     path = _node(disk)
-    queue = sysfs.block_directory(path) / "queue"
-    # virtio reports every disk as rotational, and file systems and schedulers adapt to that.
-    (queue / "rotational").write_text("1" if disk["rotational"] else "0")
+    block_queue.set_rotational(path, rotational=disk["rotational"])  # virtio reports every disk as rotational
     if not disk["discard"]:  # discards would punch holes into the image
-        (queue / "discard_max_bytes").write_text("0")
+        (sysfs.block_directory(path) / "queue/discard_max_bytes").write_text("0")
     geometry = sysfs.geometry(path)
     size = geometry["size_bytes"]
     if not size:

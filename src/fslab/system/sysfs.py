@@ -112,6 +112,7 @@ def geometry_of(block: Path) -> dict[str, Any]:
         "fua": _yes(number(queue / "fua")),
         "read_ahead_kib": number(queue / "read_ahead_kb"),
         "nr_requests": number(queue / "nr_requests"),
+        "wbt_lat_usec": number(queue / "wbt_lat_usec"),
         "model": text(disk / "device/model"),
         "firmware": text(disk / "device/firmware_rev") or text(disk / "device/rev"),
     }

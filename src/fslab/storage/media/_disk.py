@@ -10,7 +10,7 @@ from fslab.errors import NoSpaceError, ToolFailedError
 from fslab.storage import Drive, StackDevice, Workspace, undone_later
 from fslab.storage.media import _disk_options, _image, _loop
 from fslab.storage.media._disk_options import Logged, VirtualOptions
-from fslab.system import disk_server, loop_devices, sysfs
+from fslab.system import block_queue, disk_server, loop_devices, sysfs
 from fslab.units import format_size, parse_size
 
 MAP_BYTES_PER_PAGE = 8
@@ -114,9 +114,9 @@ def attach(
     device = _loop.attach(
         server.file, workspace, undo, expect_direct=True, sector_bytes=options.sector_size, discard=True
     )
-    queue = sysfs.block_directory(device.path) / "queue"
-    (queue / "rotational").write_text("1" if options.kind == "hdd" else "0")
+    block_queue.set_rotational(device.path, rotational=options.kind == "hdd")
     if options.array_disks > 1:
+        queue = sysfs.block_directory(device.path) / "queue"
         (queue / "read_ahead_kb").write_text(str(_read_ahead_kib(options)))
     if options.profile != _disk_options.NONE:
         known: int | None = workspace.media.get(AHEAD)
