@@ -5,7 +5,7 @@ that another user can write to: neither the metadata that names it, nor its sour
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, distributions
@@ -14,7 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from fslab.errors import PluginError
+from fslab.errors import PluginError, nearest
 from fslab.system import path_owners
 
 SWITCH = "FSLAB_PLUGINS"
@@ -63,6 +63,14 @@ def of_group(group: str) -> tuple[Plugin, ...]:
     if os.environ.get(SWITCH, "").lower() in {"off", "0", "no", "none"}:
         return ()
     return _installed().get(group, ())
+
+
+def of_other_groups(known: Collection[str]) -> Iterator[PluginError]:
+    """Yield an error for each plug-in of a group of fslab's that does not exist."""
+    for group in sorted(_installed()):
+        if group not in known:
+            for plugin in of_group(group):
+                yield plugin.error(f"is not used: fslab has no such group ({nearest(group, known)})")
 
 
 @cache

@@ -165,13 +165,15 @@ class Registry(Generic[T]):
                     logger.warning("%s", error)
 
     def problems(self) -> tuple[PluginError, ...]:
-        """Return why plug-ins of this group are not used: refused names, and errors while loading."""
+        """Return why plug-ins of this group are not used: refused names, and errors while loading. Iterating does
+        not warn of them again."""
         usable, refused = self._plugins
         failed = []
         for name in usable:
             try:
                 self.get(name)
             except PluginError as error:
+                self._warned.add(name)
                 failed.append(error)
         return (*refused, *failed)
 
@@ -194,7 +196,7 @@ class Registry(Generic[T]):
                     self._only_entry(loaded) if isinstance(loaded, ModuleType) else self._checked(loaded)
                 )
             except Exception as error:
-                raise plugin.error(f"is not a {self.kind}: {error}") from error
+                raise plugin.error(f"is no {self.kind}: {error}") from error
         entry.name = name
         return entry
 

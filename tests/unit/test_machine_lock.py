@@ -214,9 +214,9 @@ def test_lines_tell_at_once_and_then_each_half_minute_of_all_waits() -> None:
         lines.turn_begins(2.5)
     said = [line.split(":")[0] for line in out.getvalue().splitlines()]
     assert said == [
-        "waiting 0 ms for campaign x",
+        "waiting for campaign x",
         "waiting 30 s for campaign x",
-        "waiting 2.50 s (1 min 01 s in all) for campaign y",
+        "waiting 1 min 01 s in all for campaign y",
     ]
 
 

@@ -14,9 +14,11 @@ from zipfile import ZipFile
 import pytest
 
 from fslab import feasibility, plugins
+from fslab.api import capabilities
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
-from fslab.errors import PluginError, UsageError
+from fslab.errors import PluginError, ToolOutputError, UsageError
 from fslab.registry import Registry
+from fslab.workloads import Commands, ToolOutput, parsed
 
 GROUP = "fslab.animals"
 HORSE = """\
@@ -97,7 +99,7 @@ def test_names_are_known_without_running_its_code(install: Install) -> None:
         ("x =", "invalid syntax"),
         ("", "exactly one animal, found 0"),
         (HORSE.replace("says", "sings"), "exactly one animal, found 0; Horse lacks says"),
-        (HORSE.replace("legs", "feet"), "is not a animal: Horse lacks legs"),
+        (HORSE.replace("legs", "feet"), "is no animal: Horse lacks legs"),
         (HORSE + "    def __init__(self): raise KeyError('tail')", "tail"),
     ],
 )
@@ -115,6 +117,29 @@ def test_a_broken_plugin_says_what_is_wrong_and_breaks_nothing_else(
     assert [record.message.count("stable 1.0") for record in caplog.records] == [1], "said once"
     with pytest.raises(PluginError, match=why):
         animals.require()
+
+
+def test_a_plugin_of_a_misspelt_group_is_told(install: Install) -> None:
+    install()
+    (told,) = plugins.of_other_groups({"fslab.animal", "fslab.plants"})
+    assert "no such group (did you mean 'fslab.animal'?" in told.what
+    assert list(plugins.of_other_groups({GROUP})) == []
+
+
+def test_a_problem_that_is_listed_is_not_warned_of_too(
+    install: Install, caplog: pytest.LogCaptureFixture
+) -> None:
+    install(text="")
+    animals = registry()
+    assert len(animals.problems()) == 1
+    assert [name for name, _ in animals] == ["cow"]
+    assert not caplog.records
+
+
+def test_the_groups_of_lists_are_those_of_their_registries() -> None:
+    for kind in capabilities.KINDS:
+        if kind != capabilities.STUDIES:
+            assert capabilities._registry(kind).group == f"fslab.{kind.replace('-', '_')}"
 
 
 def test_a_builtin_name_cannot_be_taken(install: Install) -> None:
@@ -318,3 +343,12 @@ def test_a_cell_is_another_one_with_another_version() -> None:
     feasibility.check_plugins(plain)
     with pytest.raises(PluginError, match=r"planned with plug-in stable 1.0, but no plug-in is installed"):
         feasibility.check_plugins(first)
+
+
+def test_what_a_workload_of_a_plugin_returns_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = parsed(WorkloadSpec(name="w", tool="dd", parameters={"op": "write", "count": 1}))
+    monkeypatch.setattr(type(workload.tool), "read", lambda *_: {"rate": 5.0})
+    with pytest.raises(ToolOutputError, match="dd: its 'read' returns a dict, not a Reading"):
+        workload.read(ToolOutput(stdout="", stderr="", duration_s=1.0))
+    with pytest.raises(PluginError, match="command 'touch f' is a text"):
+        Commands(run="touch f")  # type: ignore[arg-type]

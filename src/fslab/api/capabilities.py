@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from fslab import feasibility
+from fslab import feasibility, plugins
 from fslab.cell import Cell
 from fslab.errors import UsageError, nearest
 from fslab.feasibility import Capability, MatrixEntry
@@ -162,6 +162,11 @@ def problems(kind: str) -> Iterator[str]:
     """Yield why plug-ins of a kind cannot be used."""
     if kind != STUDIES:
         yield from (str(problem) for problem in _registry(kind).problems())
+
+
+def unknown_groups() -> Iterator[str]:
+    """Yield which plug-ins belong to no group."""
+    yield from map(str, plugins.of_other_groups({f"fslab.{kind.replace('-', '_')}" for kind in _PACKAGES}))
 
 
 def _details(entry: Any) -> dict[str, Any]:

@@ -45,14 +45,14 @@ def listing(kind: Kind | None = None, *, as_json: JsonOption = False) -> None:
     from fslab.api import capabilities
 
     kinds = [kind] if kind else list(USED_BY_STUDIES)
+    problems = [why for each in kinds for why in capabilities.problems(each.value)]
     entries = {each.value: capabilities.entries(each.value) for each in kinds}
     if as_json:
         print_json(entries)
     else:
         _show(entries)
-    for each in kinds:
-        for problem in capabilities.problems(each.value):
-            say(problem, err=True)
+    for problem in (*problems, *capabilities.unknown_groups()):
+        say(problem, err=True)
 
 
 def _show(entries: dict[str, list[dict[str, Any]]]) -> None:

@@ -67,10 +67,11 @@ def replaced_words(invalid: int, more: int) -> str:
 def waiting(whom: str, waited_s: float, earlier_s: float = 0.0) -> str:
     """Return ``waiting 12 s for campaign … (process 4711), which …: trials on one machine take turns``.
 
-    ``earlier_s``: the sum of the waits before this one.
+    ``earlier_s``: the sum of the waits before this one: ``waiting 50 s in all for …``.
     """
-    total = f" ({format_duration(earlier_s + waited_s)} in all)" if earlier_s else ""
-    return f"waiting {format_duration(waited_s)}{total} for {whom}: trials on one machine take turns"
+    total_s = earlier_s + waited_s
+    long = f" {format_duration(total_s)}{' in all' if earlier_s else ''}" if total_s >= 1 else ""
+    return f"waiting{long} for {whom}: trials on one machine take turns"
 
 
 def _figure(unit: Unit | None, *values: float) -> str:

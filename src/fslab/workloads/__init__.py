@@ -294,13 +294,16 @@ class ParsedWorkload(Generic[P]):
                 self.tool.read(self.parameters, output)
             raise NoSpaceError(f"{self.tool.name}: no space left on device", hint=SIZES_HINT)
         try:
-            found = self.tool.read(self.parameters, output)
+            found: Any = self.tool.read(self.parameters, output)
         except NONSENSE as error:
             log.debug("%s", self.tool.name, exc_info=True)
             printed = f"; it printed: {told}" if (told := one_line(output.stderr)) else ""
             why = f"{type(error).__name__}: {str(error)[:200]}"
             what = f"{self.tool.name}'s output is not as documented ({why}){printed}"
             raise ToolOutputError(what) from error
+        if not isinstance(found, Reading):
+            what = f"{self.tool.name}: its 'read' returns a {type(found).__name__}, not a Reading"
+            raise ToolOutputError(what)
         strange = [name for name, value in found.metrics.items() if not isfinite(value or 0.0)]
         if strange:
             raise ToolOutputError(f"{self.tool.name} reported no finite number: {', '.join(strange)}")

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from math import ceil
 from pathlib import Path
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BeforeValidator, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from fslab.cell import EntryOptions, Scalar
-from fslab.errors import ToolOutputError
+from fslab.errors import PluginError, ToolOutputError
 from fslab.system.tool_messages import one_line
 from fslab.validity.facts import WorkFacts
 
@@ -183,6 +183,13 @@ class Commands:
     operations: str | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
     prepared: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a text in the place of words, whose letters would be the words. A plug-in is not type-checked."""
+        commands: tuple[Any, ...] = (*self.prepare, self.run, *self.cleanup)
+        for each in commands:
+            if isinstance(each, str):
+                raise PluginError(f"command {each!r} is a text: write its words, such as ('sh', '-c', …)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
