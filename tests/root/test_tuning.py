@@ -54,6 +54,30 @@ def test_a_device_has_them_while_it_is_used(loop: Callable[[], Path], workspace:
             pytest.fail("went on")
 
 
+@pytest.mark.parametrize(
+    "wanted",
+    [{"read_ahead_kib": "64", "max_sectors_kib": "256"}, {"rotational": "1", "read_ahead_kib": "64"},
+     {"rotational": "1"}, {"io_scheduler": "mq-deadline"}],
+)  # fmt: skip
+def test_what_a_setting_does_to_others_is_neither_measured_nor_left(
+    wanted: dict[str, str], loop: Callable[[], Path], workspace: Workspace
+) -> None:
+    """Of a hard disk, each new limit raises the read-ahead, also when it is put back; a new scheduler sets the number
+    of requests."""
+    device = loop()
+    own = queue(device)
+    (own / "rotational").write_text("1" if "max_sectors_kib" in wanted else "0")
+    (own / "nr_requests").write_text("100")
+    (own / "read_ahead_kb").write_text("192")
+    files = {name: own.parent / file for name, file in tuning.OF_DEVICES.items()}
+    before = {name: sysfs.text(file) for name, file in files.items()}
+    if "mq-deadline" not in (before["io_scheduler"] or ""):
+        pytest.skip("this kernel has no mq-deadline")
+    with tuning.tuned_devices(wanted, [device.name], workspace.journal):
+        assert {name: sysfs.selected(files[name]) or sysfs.text(files[name]) for name in wanted} == wanted
+    assert {name: sysfs.text(file) for name, file in files.items()} == before
+
+
 def test_what_the_kernel_rounds_is_refused_and_put_back(
     loop: Callable[[], Path], workspace: Workspace
 ) -> None:

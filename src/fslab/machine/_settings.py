@@ -15,11 +15,13 @@ from fslab.system import memory, sysfs
 SYSCTL = Path("/proc/sys")
 CPUS = Path("/sys/devices/system/cpu")
 HUGE = Path("/sys/kernel/mm/transparent_hugepage")
-# In the order in which they are set: a new scheduler resets nr_requests. Files below the directory of a block device.
+# In the order in which they are set and put back: a new scheduler resets nr_requests and wbt_lat_usec; max_sectors_kib
+# and rotational raise the read-ahead (block/blk-settings.c, blk_apply_bdi_limits; seen with Linux 6.18). Files below
+# the directory of a block device.
 OF_DEVICES = {
-    "io_scheduler": "queue/scheduler", "nr_requests": "queue/nr_requests", "read_ahead_kib": "queue/read_ahead_kb",
-    "max_sectors_kib": "queue/max_sectors_kb", "wbt_lat_usec": "queue/wbt_lat_usec",
-    "rotational": "queue/rotational", "stripe_cache_size": "md/stripe_cache_size",
+    "io_scheduler": "queue/scheduler", "nr_requests": "queue/nr_requests", "max_sectors_kib": "queue/max_sectors_kb",
+    "wbt_lat_usec": "queue/wbt_lat_usec", "rotational": "queue/rotational", "read_ahead_kib": "queue/read_ahead_kb",
+    "stripe_cache_size": "md/stripe_cache_size",
 }  # fmt: skip
 # Only devices with queues of their own have these, not those that pass requests on (dm, md).
 OF_QUEUES = frozenset({"nr_requests", "wbt_lat_usec"})
@@ -63,14 +65,19 @@ def writes(name: str, value: str) -> list[Write]:
 def device_writes(name: str, value: str, queues: Sequence[Path]) -> list[Write]:
     """Return what to write for a setting of devices, given their request queues in /sys."""
     check_bounds(name, value)
-    blocks = [queue.parent for queue in queues if name not in OF_QUEUES or (queue.parent / "mq").is_dir()]
-    # A file that cannot be read belongs to a feature that is off.
-    found = [path for block in blocks if sysfs.text(path := block / OF_DEVICES[name]) is not None]
+    found = device_files(name, queues)
     if name == "io_scheduler":
         # Devices that only pass requests on to other devices (dm, md) have no choice of schedulers.
         found = [path for path in found if _choices(path) != ["none"]] or found
         _check_choice(name, value, found)
     return _all(name, found, value)
+
+
+def device_files(name: str, queues: Sequence[Path]) -> list[Path]:
+    """Return the files of a setting of devices, given their request queues in /sys."""
+    blocks = [queue.parent for queue in queues if name not in OF_QUEUES or (queue.parent / "mq").is_dir()]
+    # A file that cannot be read belongs to a feature that is off.
+    return [path for block in blocks if sysfs.text(path := block / OF_DEVICES[name]) is not None]
 
 
 def check_bounds(name: str, value: str) -> None:

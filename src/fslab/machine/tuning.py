@@ -75,11 +75,19 @@ def tuned(settings: Mapping[str, str], journal: UndoJournal) -> Iterator[None]:
 def tuned_devices(
     settings: Mapping[str, str], devices: Sequence[str], journal: UndoJournal
 ) -> Iterator[None]:
-    """Do the same for block devices, given by kernel name (``sda``), and for the devices that they consist of."""
+    """Do the same for block devices, given by kernel name (``sda``), and for the devices that they consist of.
+
+    One setting changes others, so all of them are put back, in the order in which they are set.
+    """
+    wanted = [name for name in OF_DEVICES if name in settings]
+    found = queues(devices) if wanted else []
     with ExitStack() as undo:
-        for name in OF_DEVICES:
-            if name in settings:
-                _make(_settings.device_writes(name, settings[name], queues(devices)), journal, undo)
+        for name in reversed(OF_DEVICES):
+            for path in _settings.device_files(name, found):
+                _keep(path, journal, undo)
+        for name in wanted:
+            for write in _settings.device_writes(name, settings[name], found):
+                _write(write)
         yield
 
 
@@ -117,7 +125,7 @@ def is_timer(target: str) -> bool:
 
 def put_back(path: Path, found: str) -> None:
     """Write the previous value again, unless the setting is gone, as that of a processor that went offline."""
-    if path.exists():
+    if path.exists() and _settings.held(path) != found:
         path.write_text(found)
 
 
@@ -134,9 +142,13 @@ def _of_machine(settings: Mapping[str, str]) -> dict[str, str]:
 
 def _make(writes: Sequence[Write], journal: UndoJournal, undo: ExitStack) -> None:
     for write in writes:
-        restore, found = in_force(write.path)
-        undone_later(journal, "tuning", f"{restore}={found}", undo, partial(put_back, restore, found))
+        _keep(write.path, journal, undo)
         _write(write)
+
+
+def _keep(path: Path, journal: UndoJournal, undo: ExitStack) -> None:
+    restore, found = in_force(path)
+    undone_later(journal, "tuning", f"{restore}={found}", undo, partial(put_back, restore, found))
 
 
 def _write(write: Write) -> None:
