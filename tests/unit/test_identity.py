@@ -80,6 +80,22 @@ def test_a_renamed_stack_is_compared() -> None:
     assert (found.only_a, found.only_b) == ((), ())
 
 
+def test_a_cell_that_differs_between_campaigns_of_a_side_says_in_what() -> None:
+    one = cell()
+    work = one.workload.model_copy(update={"parameters": {**one.workload.parameters, "size": "7m"}})
+    other = one.model_copy(update={"workload": work})
+    found = compare_results(
+        Results.of_several("a,b", [side(one, "a"), side(other, "b")]),
+        Results.of_several("c,d", [side(one, "c"), side(other, "d")]).only([], "none"),
+    )
+    (told,) = found.only_a
+    assert told.endswith("(not compared: its campaigns differ in parameters.size)")
+
+
+def side(of: Cell, campaign: str) -> Results:
+    return Results.of_trials(campaign, trials(of, around(100.0), campaign), None)
+
+
 def test_content_goes_before_names() -> None:
     """Cells are matched by content before names. Campaign B uses the names of A's two stacks the other way round."""
     plain = cell("ext4")

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
 from fslab.analysis import campaign_comparison_lines as lines
 from fslab.analysis.campaign_comparison_lines import CampaignComparison, Side
-from fslab.analysis.matching_cells import Matched, MatchedBy, Partners, match
+from fslab.analysis.matching_cells import Matched, MatchedBy, Partners, between_cells, match
 from fslab.analysis.noise_pools import CampaignNoise
 from fslab.analysis.table_rows import looks_of, same_stacks, why_same
 from fslab.analysis.usable_trials import has_warnings, is_usable, usable_values, warning_kinds
@@ -26,7 +26,7 @@ from fslab.machine import facts
 from fslab.machine.differences import Circumstances, Difference
 from fslab.stopping_settings import StoppingRule, smallest
 from fslab.trial_record import Metric, TrialRecord
-from fslab.units import Direction, Unit
+from fslab.units import Direction, Unit, first_of
 
 
 class MeasuredCampaign(Protocol):
@@ -161,8 +161,8 @@ def compare_results(
         differences=_differences(a, b, matched, by, allowed),
         lines=compared,
         means=() if same else lines.means(compared, questions, looks=looks),
-        only_a=tuple(_called(cell) for cell in matched.only_a),
-        only_b=tuple(_called(cell) for cell in matched.only_b),
+        only_a=tuple(_alone(matched.only_a, a.cells, by)),
+        only_b=tuple(_alone(matched.only_b, b.cells, by)),
         same_stack=same,
     )
 
@@ -314,6 +314,17 @@ def circumstances_of(
 def _without_repeats(dicts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the distinct, non-empty dicts. Nearly all trials repeat the same one, and comparing all would be slow."""
     return list({json.dumps(each, sort_keys=True, default=str): each for each in dicts if each}.values())
+
+
+def _alone(cells: Sequence[Cell], every: Sequence[Cell], by: MatchedBy) -> Iterator[str]:
+    """Yield what cells without a partner are called, each name once. Of several with one name, which other campaigns of
+    the same side have, none is compared: say in what they differ."""
+    named = grouped({cell.id: cell for cell in every}.values(), _called)
+    for name in dict.fromkeys(map(_called, cells)):
+        first, *others = named[name]
+        differing = [each.fact for other in others for each in between_cells(first, other, by)]
+        told = first_of(list(dict.fromkeys(differing)), 3) or "settings"
+        yield f"{name} (not compared: its campaigns differ in {told})" if others else name
 
 
 def _called(cell: Cell) -> str:

@@ -61,7 +61,7 @@ def match(a: Iterable[Cell], b: Iterable[Cell], by: MatchedBy) -> Matched:
         taken = {cell.id for cell in partner.values()}
     return Matched(
         partners=tuple(
-            Partners(a=cell, b=partner[name], differences=_between(cell, partner[name], by))
+            Partners(a=cell, b=partner[name], differences=between_cells(cell, partner[name], by))
             for name, cell in left.items()
             if name in partner
         ),
@@ -137,7 +137,8 @@ def _paired(left: Sequence[Cell], right: Sequence[Cell], key: Key) -> dict[str, 
     return {cell.id: by_key[key(cell)] for cell in left if all(count[key(cell)] == 1 for count in counts)}
 
 
-def _between(a: Cell, b: Cell, by: MatchedBy) -> tuple[Difference, ...]:
+def between_cells(a: Cell, b: Cell, by: MatchedBy) -> tuple[Difference, ...]:
+    """Return the attributes in which two cells differ."""
     left, right = _parts(a, by), _parts(b, by)
     return tuple(each for group in left for each in between(group, left[group], right[group]))
 
