@@ -7,8 +7,10 @@ import io
 import pytest
 from rich.console import Console
 
+from fslab.api.capabilities import MachineCapabilities
+from fslab.cli import doctor
 from fslab.cli.doctor import lines, show
-from fslab.feasibility import Lack, MatrixEntry, _machines, _overview, matrix
+from fslab.feasibility import Capability, Lack, MatrixEntry, _machines, _overview, matrix
 from fslab.machine.kinds import Need
 
 ENTRIES = [
@@ -88,3 +90,26 @@ def test_the_table_has_a_column_for_each_machine_and_a_word_for_each_pair() -> N
     assert ["file", "system", "on", "host", "on", "uml", "programs"] in rows
     assert ["ext4", "runs", "machine", "mkfs.ext4", "1.47.0"] in rows
     assert ["zfs", "kernel", "kernel"] in rows
+
+
+def test_no_name_is_cut_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    tools: dict[str, str | None] = {"fslab-engine": "0.1.0", "sysbench": "1.0.20"}
+    found = [
+        Capability(kind="workload", name="engine", summary="", available=True, versions=tools),
+        Capability(
+            kind="workload", name="iozone", summary="", available=False, versions={},
+            missing=("iozone is not installed",),
+        ),
+    ]  # fmt: skip
+    out = io.StringIO()
+    monkeypatch.setattr(doctor, "console", lambda **_: Console(file=out, width=40, markup=True))
+    doctor._show(
+        MachineCapabilities(
+            machine={}, advice=(), reference_spread=None, capabilities=found, matrix=(), packages_missing=(),
+            remedies=(), description={},
+        )
+    )  # fmt: skip
+    said = " ".join(out.getvalue().split())
+    assert "fslab-engine 0.1.0," in said
+    assert "iozone is not" in said
+    assert "…" not in said

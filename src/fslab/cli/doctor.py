@@ -81,16 +81,15 @@ def _show(machine: MachineCapabilities) -> None:
 
     found, entries = machine.capabilities, machine.matrix
     table = Table(box=None, pad_edge=False)
-    for title in ("", "what", "version", "missing"):
-        table.add_column(title)
+    for title in ("", "what", "version, or what is missing"):
+        table.add_column(title, overflow="fold")
     for capability in found:
         if capability.kind in {entry.kind for entry in entries}:
             continue
         table.add_row(
             "[green]✓[/green]" if capability.available else "[red]✗[/red]",
             f"{capability.kind} [bold]{capability.name}[/bold]",
-            _versions(capability) if capability.available else "",
-            "; ".join(capability.missing),
+            "; ".join([_versions(capability)] * capability.available + list(capability.missing)),
         )
     screen = console(markup=True)
     screen.print(table)
