@@ -331,6 +331,8 @@ def test_like_reasons_are_counted_together_whatever_stack_lacks_the_figure() -> 
         "reiser4 hdd on host: Linux 6.18 has no reiser4 (never in Linux itself)",
         "stat_rate of files on ext4[disks=2] is unknown",
         "files on xfs has no usable trial: it crashed",
+        "delete[threads=1] on ext4 is not measured",
+        "search on xfs is not measured",
     ]
     unknown = UNKNOWN
     part = PartFinding(what="w", where="", bound="", verdict=unknown)
@@ -338,7 +340,7 @@ def test_like_reasons_are_counted_together_whatever_stack_lacks_the_figure() -> 
         ClaimAnswer(verdict=unknown, words="", parts=1, findings=(part.model_copy(update={"why": each}),))
         for each in why
     ]
-    told = "2: Linux 6.18 has no reiser4; 1: no stat_rate; 1: it crashed"
+    told = "2: Linux 6.18 has no reiser4; 2: not measured; 1: no stat_rate; 1: it crashed"
     assert claim_words.untested_words(found) == told
 
 

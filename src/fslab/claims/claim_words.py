@@ -261,6 +261,8 @@ def _cause(answer: ClaimAnswer) -> str:
     if answer.verdict is ClaimVerdict.NOT_TESTED and answer.unmet:
         return REGISTRY.get(answer.unmet[0].requirement).short
     why = next((one.why for one in answer.findings if one.why), "not measured").splitlines()[0]
+    if why.endswith(" is not measured"):
+        return "not measured"
     stack, colon, what = why.partition(": ")
     why = re.sub(r" \([^()]*\)$", "", what if colon and " on " in stack else why)
     return re.sub(r"^(\S+) of .* is unknown$", r"no \1", why)
