@@ -91,8 +91,11 @@ def session(directory: Path, settings: Settings) -> Iterator[Callable[[str], str
         with servers.dialogue(argv, _PROMPT, inherit=inherit) as postgres:
 
             def say(line: str) -> str:
-                told, said = postgres.say(line), postgres.complaints()
-                if told is None or _TROUBLE.search(said):
+                try:
+                    told = postgres.say(line)
+                except servers.NoAnswerError as error:
+                    raise _failure(postgres.complaints(), postgres.child) from error
+                if _TROUBLE.search(said := postgres.complaints()):
                     raise _failure(said, postgres.child)
                 return told
 
@@ -107,11 +110,11 @@ class Postmaster:
     directory: Path
     server: servers.RunningServer
 
-    def client(self, program: str, *words: str, timeout_s: float = LIMIT_S) -> str:
+    def client(self, program: str, *words: str) -> str:
         """Run a program of PostgreSQL's that connects to the server. Return its output."""
         argv = [_beside(program), *_SOCKET, *words, "postgres"]
         try:
-            return proc.run(argv, cwd=self.directory, timeout_s=timeout_s).stdout
+            return proc.run(argv, cwd=self.directory, timeout_s=LIMIT_S).stdout
         except FslabError as error:
             # The client can see the connection close before the server's end can be waited for.
             ended = self.server.child.wait(_END_S)
@@ -175,7 +178,7 @@ def _failure(said: str, child: proc.Child) -> FslabError:
         return kind(f"PostgreSQL: {trouble[1]}")
     ended = child.wait(1)
     if ended is None:
-        return ToolTimeoutError(f"PostgreSQL does not answer after {LIMIT_S:g} s")
+        return ToolTimeoutError("PostgreSQL does not answer")
     if ended < 0:
         kind = ToolFailedError if proc.tells_nothing(ended) else DamagedError
         return kind(f"PostgreSQL was ended by signal {-ended}")

@@ -22,7 +22,6 @@ IMG = Tool(program="qemu-img", package="qemu-utils")
 IO = Tool(program="qemu-io", package="qemu-utils")
 IMAGE = "image"
 _PROMPT = b"qemu-io> "
-_LONG_S = 3600.0  # of one command; the trial has a time limit
 _LEAKED = 3  # qemu-img(1), check: clusters that nothing uses, which harms no data
 
 
@@ -51,7 +50,7 @@ def opened(directory: Path, disk_format: str, cache: str) -> Iterator[QemuIo]:
     argv = servers.confined(IO, "-f", disk_format, "-t", cache, IMAGE)
     with (
         files.memory_file("fslab-contents") as contents,
-        servers.dialogue(argv, _PROMPT, inherit=(contents,), cwd=directory, limit_s=_LONG_S) as dialogue,
+        servers.dialogue(argv, _PROMPT, inherit=(contents,), cwd=directory) as dialogue,
     ):
         qemu = QemuIo(dialogue, contents)
         qemu.say("")
@@ -92,7 +91,7 @@ class QemuIo:
         with suppress(servers.NoAnswerError):  # it ends
             self._dialogue.say("quit")
             raise self._failure()
-        if self._dialogue.child.wait(_LONG_S) != 0:
+        if self._dialogue.child.wait(servers.LIMIT_S) != 0:
             raise self._failure()
 
     def _failure(self) -> FslabError:
@@ -126,7 +125,7 @@ def extents(directory: Path, disk_format: str) -> Iterator[Extent]:
 
 def _img(directory: Path, command: str, words: Sequence[str], *more: str) -> proc.Completed:
     argv = servers.confined(IMG, command, *words, IMAGE, *more)
-    return proc.answer(argv, timeout_s=_LONG_S, cwd=directory)
+    return proc.answer(argv, timeout_s=servers.LIMIT_S, cwd=directory)
 
 
 def _reason(done: proc.Completed) -> str:

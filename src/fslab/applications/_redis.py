@@ -32,7 +32,6 @@ _OWN = {
     "port": "0", "unixsocket": SOCKET, "unixsocketperm": "700", "appendonly": "yes", "save": "", "daemonize": "no",
     "set-proc-title": "no",  # a new title would replace the environment, by which fslab finds what it must end
 }  # fmt: skip
-_LONG_S = 3600.0  # to load or check a log; the trial has a time limit
 _PIPELINED = 100
 _OK = b"+OK\r\n"
 _WARNING = re.compile(r"^\d+:\w .{24} # (.*)$", re.MULTILINE)
@@ -133,7 +132,7 @@ def running(directory: Path, options: dict[str, str]) -> Iterator[RedisServer]:
             servers.confined(TOOL, *words), inherit=inherit, ended_by=signal.SIGKILL
         ) as server:
             redis = RedisServer(path, server)
-            if not server.wait_until(redis.is_ready, _LONG_S):
+            if not server.wait_until(redis.is_ready):
                 raise redis.failure()
             yield redis
             server.child.send(signal.SIGTERM)
@@ -147,7 +146,7 @@ def bad_log(directory: Path) -> str | None:
     """Return what redis-check-aof(1) finds wrong with the log of a server that has ended; None: nothing."""
     with servers.reached(directory) as (path, inherit):
         argv = servers.unprivileged(require(CHECK), f"{path}/{MANIFEST}")
-        done = proc.answer(argv, timeout_s=_LONG_S, cwd=Path("/"), inherit=inherit)
+        done = proc.answer(argv, timeout_s=servers.LIMIT_S, cwd=Path("/"), inherit=inherit)
     said = (done.stdout + done.stderr).strip().splitlines()
     return None if done.returncode == 0 else f"redis-check-aof: {(said or ['no message'])[-1]}"
 

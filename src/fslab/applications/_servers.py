@@ -18,7 +18,9 @@ from fslab.system.files import closed_after, memory_file
 from fslab.system.signals import Teardown, shielded
 from fslab.system.tools import Tool, require
 
-LIMIT_S = 60.0
+# Of what a program does with data: to recover, check or sync it takes long on a slow disk. A trial has its own limit.
+LIMIT_S = 24 * 3600.0
+END_S = 60.0  # of a server that is told to end, or has lost its connections
 DESCRIPTORS = "/proc/self/fd"
 _POLL_S = 0.02
 _SAID_BYTES = 1 << 20
@@ -76,9 +78,9 @@ class RunningServer:
         size = os.fstat(self.log).st_size
         return os.pread(self.log, _SAID_BYTES, max(0, size - _SAID_BYTES)).decode("utf-8", "replace")
 
-    def wait_until(self, ready: Callable[[], bool], limit_s: float = LIMIT_S) -> bool:
+    def wait_until(self, ready: Callable[[], bool]) -> bool:
         """Return whether it is ready within the time limit, and has not ended."""
-        deadline = time.monotonic() + limit_s
+        deadline = time.monotonic() + LIMIT_S
         while self.child.wait(_POLL_S) is None and time.monotonic() < deadline:
             if ready():
                 return True
@@ -107,7 +109,7 @@ def started(
         with shielded():
             child = proc.start(argv, stdin=stdin, output=log, errors=log, cwd=Path("/"), inherit=inherit)
             undo.callback(child.end)
-            undo.callback(child.wait, LIMIT_S)
+            undo.callback(child.wait, END_S)
             undo.callback(child.send, ended_by)
         yield RunningServer(child=child, log=log)
 
@@ -123,7 +125,6 @@ class Dialogue:
     lines: int
     answers: int
     errors: int
-    limit_s: float
     ready: select.poll
 
     def say(self, line: str) -> str:
@@ -132,7 +133,7 @@ class Dialogue:
         if line:
             with suppress(BrokenPipeError):  # it has ended: there is no answer, and it told why
                 os.write(self.lines, f"{line}\n".encode())
-        deadline, told = time.monotonic() + self.limit_s, b""
+        deadline, told = time.monotonic() + LIMIT_S, b""
         while not told.endswith(self.prompt):
             is_ready = self.ready.poll(max(0.0, deadline - time.monotonic()) * 1000)
             part = os.read(self.answers, _ANSWER_BYTES) if is_ready else b""
@@ -153,7 +154,6 @@ def dialogue(
     *,
     inherit: Sequence[int],
     cwd: Path = Path("/"),
-    limit_s: float = LIMIT_S,
 ) -> Iterator[Dialogue]:
     """Start a program that answers lines. At the end of the block its input is closed, and it is killed if it does not
     end then."""
@@ -167,7 +167,7 @@ def dialogue(
                 inherit=inherit,
             )  # fmt: skip
             undo.callback(child.end)
-            undo.callback(child.wait, limit_s)  # a killed server leaves shared memory of the machine behind
+            undo.callback(child.wait, LIMIT_S)  # a killed server leaves shared memory of the machine behind
             undo.callback(ours.close)
         theirs.close()
         output.close()
@@ -175,7 +175,7 @@ def dialogue(
         ready.register(answers.fileno(), select.POLLIN)
         yield Dialogue(
             child=child, prompt=prompt, lines=ours.fileno(), answers=answers.fileno(), errors=errors,
-            limit_s=limit_s, ready=ready,
+            ready=ready,
         )  # fmt: skip
 
 

@@ -56,7 +56,6 @@ _OWN = {
 }  # fmt: skip
 _ACCEPTING = "ready for connections"
 _READY = b"ready>\n"
-_LONG_S = 3600.0  # to recover, or to check; the trial has a time limit
 _FULL = re.compile(r"No space left on device|Error number 28\b|errno: 28\b|is full")
 _TROUBLE = re.compile(r"^[\d-]+ +[\d:]+ \d+ \[ERROR\] (.*)$", re.MULTILINE)
 # What the machine or another version is to blame for, and not the data. The client's own errors are those from 2000 on.
@@ -259,21 +258,21 @@ def running(directory: Path, options: Mapping[str, str]) -> Iterator[MariadbServ
         words = (f"--{name}={value}" for name, value in every.items())
         argv = servers.confined(TOOL, "--no-defaults", *words)
         with servers.started(argv, inherit=inherit, ended_by=signal.SIGKILL) as server:
-            if not server.wait_until(lambda: _ACCEPTING in server.said(), _LONG_S):
+            if not server.wait_until(lambda: _ACCEPTING in server.said()):
                 raise failure(server)
             asked = ("--no-defaults", "--batch", "--skip-column-names", "--unbuffered", f"--socket={_SOCKET}")
             argv = servers.confined(CLIENT, *asked)
-            with servers.dialogue(argv, _READY, inherit=(), cwd=directory, limit_s=_LONG_S) as dialogue:
+            with servers.dialogue(argv, _READY, inherit=(), cwd=directory) as dialogue:
                 yield MariadbServer(server=server, client=dialogue)
             server.child.send(signal.SIGTERM)
-            if server.child.wait(_LONG_S) != 0:
+            if server.child.wait(servers.LIMIT_S) != 0:
                 raise failure(server)
 
 
 def failure(server: servers.RunningServer, complaint: str = "") -> FslabError:
     """Return the error for a server that has refused something, or ended."""
     # A server that crashes closes its connections first, then writes a report, and only then ends.
-    ended, said = server.child.wait(servers.LIMIT_S if _LOST.search(complaint) else 1), server.said()
+    ended, said = server.child.wait(servers.END_S if _LOST.search(complaint) else 1), server.said()
     if ended is not None and proc.tells_nothing(ended):
         how = f"was ended by signal {-ended}" if ended < 0 else f"cannot be executed: {said.strip()}"
         return ToolFailedError(f"MariaDB {how}")

@@ -40,7 +40,6 @@ from fslab.units import Size, parse_size
 _LOG, _ACCOUNTS = "pgbench", 100_000
 _SEGMENT_MB = 16  # initdb's default
 _MORE_CONNECTIONS = 20
-_LONG_S = 24 * 3600.0  # the trial has a time limit
 _SCALE_BYTES, _TRANSACTION_BYTES, _PER_SCALE_S = 18 << 20, 300, 0.4
 _CLIENTS_CONNECTED_PER_S = 200  # by a slow machine
 _READS_LOGGED = "0.1"  # the log of all reads would slow pgbench down
@@ -156,7 +155,7 @@ class Postgresql(DurableApplication):
         server.initialise(drive.directory, segment_mb=_SEGMENT_MB)
         with server.running(drive.directory, {**drive.load.options(), "fsync": "off"}) as postgres:
             scale = f"--scale={drive.load.scale}"
-            postgres.client("pgbench", "--initialize", "--quiet", scale, timeout_s=_LONG_S)
+            postgres.client("pgbench", "--initialize", "--quiet", scale)
 
     def drive(self, drive: DriveRequest) -> Driven:
         """Run pgbench, compare the sums of its tables, shut the server down, and check the pages of all files."""
@@ -171,7 +170,7 @@ class Postgresql(DurableApplication):
                 name: f"{default * drive.turns}{unit}" for name, (default, unit) in _BY_THE_CLOCK.items()
             }
         with server.running(drive.directory, options) as postgres:
-            said = postgres.client("pgbench", *_words(drive), timeout_s=_LONG_S)
+            said = postgres.client("pgbench", *_words(drive))
             ended_s = time.monotonic()
             count, rate = (float((found.findall(said) or ["0"])[-1]) for found in (_COUNT, _RATE))
             if not count or not rate:

@@ -51,7 +51,6 @@ _SHARE, _PORT = "fslab", 445
 # Printed after each command: smbclient has no prompt when its input is no terminal. It does not ask the server for it.
 _WHERE, _PROMPT = "pwd", b"Current directory is \\\\127.0.0.1\\" + _SHARE.encode() + b"\\\n"
 _FILES = (["A"], ["N"])  # their attributes in a listing: changed since a backup, or none
-_LONG_S = 3600.0  # of one command; the trial has a time limit
 _TRIES, _LATE = 5, "NT_STATUS_IO_TIMEOUT"
 _ATTRIBUTES = MountAttribute.NOSUID | MountAttribute.NODEV | MountAttribute.NOEXEC
 _PLACES = (
@@ -281,15 +280,15 @@ def _asking(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient]:
         Path(place, "smb.conf").write_text(_conf(place, exported, account.pw_name, options))
         contents = undo.enter_context(memory_file("fslab-contents"))
         with socket.create_server(("127.0.0.1", _PORT)) as listening:
-            limit = f"--timeout={_LONG_S:.0f}"  # of one request of a connected client: 20 s by default
+            limit = (
+                f"--timeout={servers.LIMIT_S:.0f}"  # of one request of a connected client: 20 s by default
+            )
             asked = ("--no-pass", "--debuglevel=0", limit, f"//127.0.0.1/{_SHARE}")
             unbuffered = ("--input=0", "--output=0", smbclient)
             argv = servers.confined(STDBUF, *unbuffered, *_file(place), *asked)
-            asking = servers.dialogue(
-                argv, _PROMPT, inherit=(state, contents), cwd=directory, limit_s=_LONG_S
-            )
+            asking = servers.dialogue(argv, _PROMPT, inherit=(state, contents), cwd=directory)
             dialogue = undo.enter_context(asking)
-            listening.settimeout(servers.LIMIT_S)
+            listening.settimeout(servers.END_S)
             connection, _ = listening.accept()
         with connection:
             words = (smbd, *_file(place), "--log-basename", place)
