@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.limits import LIMIT_S
 
-from fslab.system import loop_devices, memory, mountinfo, sysfs
+from fslab.system import files, loop_devices, memory, mountinfo, sysfs
 
 GRACE_S = 20.0  # for a clean-up after SIGTERM; only a process that ignores it is killed then
 POLL_S = 0.05
@@ -33,9 +33,12 @@ def detach_below(directory: Path) -> None:
     """
     for name, image in _images():
         if _below(Path(image or "/"), (directory,)):
-            for number in (sysfs.SYS / "block" / name).glob("*/partition"):
-                subprocess.run(["delpart", f"/dev/{name}", number.read_text().strip()], check=False)
-            subprocess.run(["losetup", "--detach", f"/dev/{name}"], check=False)
+            # While it is open, it cannot get the image of another session after it was looked at.
+            with contextlib.suppress(OSError), files.opened(Path("/dev", name)):
+                if (name, image) in _images():
+                    for number in (sysfs.SYS / "block" / name).glob("*/partition"):
+                        subprocess.run(["delpart", f"/dev/{name}", number.read_text().strip()], check=False)
+                    subprocess.run(["losetup", "--detach", f"/dev/{name}"], check=False)
 
 
 def end_below(directory: Path) -> None:
