@@ -274,19 +274,23 @@ def test_a_device_that_could_not_discard_can_again_after_the_campaign(
         loop_devices.detach(image)
 
 
-def test_the_read_ahead_is_not_that_of_an_earlier_image(
+def test_the_queue_is_not_that_of_an_earlier_image(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else buffered reads of one stack in memory depend on which loop device is free."""
+    """Else buffered reads and writes of one stack in memory depend on which loop device is free."""
     with loop_devices.added() as device, ExitStack() as undo:
-        amount = sysfs.block_directory(device) / "queue/read_ahead_kb"
-        new = sysfs.number(amount)
+        queue = sysfs.block_directory(device) / "queue"
+        amount, latency = queue / "read_ahead_kb", queue / "wbt_lat_usec"
+        new, aim = sysfs.number(amount), sysfs.number(latency)
         amount.write_text("2560")
+        if aim:
+            latency.write_text("75000")
         monkeypatch.setattr(loop_devices, "free", lambda: device)
         up = stack.build(spec(), workspace, undo, slot="m", make=True)
         assert up.device is not None
         assert up.device.path == device
         assert up.facts["read_ahead_kib"] == sysfs.number(amount) == new
+        assert up.facts["wbt_lat_usec"] == aim
 
 
 def test_a_device_that_another_campaign_removes_before_it_is_opened_is_not_used(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fslab.errors import MountError, NeedsRootError, UnsafeError, UnsupportedError
 from fslab.storage import Growth, StackDevice, Workspace, images, undone_later
-from fslab.system import files, loop_devices, mountinfo, proc, rights, signals, sysfs
+from fslab.system import block_queue, files, loop_devices, mountinfo, proc, rights, signals, sysfs
 
 _REMOVED = frozenset({errno.ENXIO, errno.ENODEV, errno.ENOENT})
 _NO_NODE = "a container needs the nodes /dev/loop* of the host"
@@ -90,6 +90,7 @@ def attach(
         if (forbidden := f"no discard {device}") not in workspace.media:
             workspace.media[forbidden] = True
             workspace.exit.callback(loop_devices.renew, device)
+    block_queue.adapt_throttling(device)  # to the disk that the image lies on
     used = loop_devices.uses_direct_io(device)
     facts = {
         **sysfs.geometry(device),
