@@ -25,7 +25,7 @@ def replace(path: Path, content: str | bytes) -> None:
     Writes a file with an unpredictable name in the same directory, then renames it. So a reader never sees a partial
     file, and a full disk does not damage the old one. In a directory where other users can write (``/tmp``), only
     symbolic links and pipes of the user and of root are used, and others are replaced. A pipe, ``/dev/stdout``, and a
-    file in a directory that permits no new files are written to directly.
+    file in a directory that permits no new files are written to directly. A disk is refused.
     """
     try:
         _replace(path, content.encode() if isinstance(content, str) else content)
@@ -104,6 +104,8 @@ def _written_to_device(place: Path, data: bytes) -> bool:
         # Judged and written to by one descriptor: others can exchange the name.
         with files.opened(place, os.O_PATH | os.O_NOFOLLOW) as found:
             about = os.fstat(found)
+            if stat.S_ISBLK(about.st_mode):
+                raise OSError(errno.EINVAL, "is a disk")
             if stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode) or _is_strange(about, place):
                 return False
             _write(Path(f"/proc/self/fd/{found}"), data, os.O_APPEND)

@@ -20,19 +20,20 @@ import pytest
 from tests import fuse, made
 from tests.limits import LIMIT_S, wait_for
 
-from fslab import feasibility
+from fslab import feasibility, safe_output
 from fslab.campaign import cleanup
 from fslab.campaign.trial_loop import new_id
 from fslab.campaign.undo_journal import CampaignJournal, default_directory
 from fslab.cell import MediumSpec, StackSpec
 from fslab.cli import app
-from fslab.errors import BusyError, FslabError, MountError, UnsafeError, UsageError
+from fslab.errors import BusyError, FslabError, MountError, StoreError, UnsafeError, UsageError
 from fslab.machine import tuning
 from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Target
 from fslab.storage import Workspace, overwrite_check, stack
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import _loop
+from fslab.store.store import Store
 from fslab.system import files, loop_devices, mounts, tools
 
 MIB = 1 << 20
@@ -57,6 +58,17 @@ def mounted(device: Path, target: Path, shell: Any) -> Iterator[None]:
         yield
     finally:
         mounts.unmount(target, devices=None)
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_disk_is_no_store_and_takes_no_output(create: bool, loop: Make, shell: Any) -> None:
+    device = loop()
+    shell("mkfs.ext4", "-q", device)
+    with pytest.raises(StoreError, match="is not a regular file"):
+        Store.open(str(device), create=create)
+    with pytest.raises(UsageError, match="is a disk"):
+        safe_output.replace(device, "text")
+    shell("e2fsck", "-fn", device)
 
 
 class TestDevicesInUse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -188,6 +189,10 @@ def test_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> N
 
 def test_places_that_cannot_hold_a_store(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
+    os.mkfifo(tmp_path / "pipe")
+    for create in (True, False):
+        with pytest.raises(StoreError, match="is not a regular file"):
+            Store.open(str(tmp_path / "pipe"), create=create)
     with pytest.raises(StoreError, match="is a directory"):
         Store.open(str(tmp_path))
     with pytest.raises(StoreError, match=r"cannot make its directory: (Not a directory|File exists)"):

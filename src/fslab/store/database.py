@@ -31,6 +31,7 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
         # The name would mean another file than the one that is checked.
         raise StoreError("a URL of SQLite cannot have 'uri'", where=place, hint="give the path of the file")
     if url.get_backend_name() == "sqlite":
+        _check_file(url)
         if not create:
             _check_there(url)
             reading = _connector(url)
@@ -69,6 +70,23 @@ def _options(url: URL, reading: readonly.Connector | None) -> dict[str, Any]:
     return {"creator": reading} if reading else {}
 
 
+def _check_file(url: URL) -> None:
+    """Raise StoreError for what is there and no regular file. SQLite takes a disk, whose size it reads as 0, for an
+    empty database: the tables would replace what is on the disk."""
+    if url.database in {None, "", ":memory:"}:
+        return
+    path = Path(str(url.database))
+    try:
+        if path.is_dir():
+            raise StoreError("is a directory", where=str(path), hint="name the file inside it")
+        if not path.is_file() and path.exists():
+            raise StoreError(
+                "is not a regular file", where=str(path), hint="name the file of a store (--store)"
+            )
+    except OSError as error:
+        raise StoreError(f"cannot be opened: {error.strerror}", where=place_of(url)) from error
+
+
 def _check_there(url: URL) -> None:
     """Raise StoreError if a store that is only read does not exist: a mistyped path must not create an empty store."""
     try:
@@ -95,8 +113,6 @@ def _make_directory(url: URL) -> None:
     if not url.database or url.database == ":memory:":
         return
     path = Path(url.database)
-    if path.is_dir():
-        raise StoreError("is a directory", where=str(path), hint="name the file inside it")
     try:
         check_closed(path)
         files.make_directories(path.parent)
