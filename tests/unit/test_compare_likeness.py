@@ -13,7 +13,8 @@ from fslab.analysis.matching_cells import MatchedBy, chosen, match
 from fslab.api import comparisons
 from fslab.cell import Cache, MachineSpec, StackSpec
 from fslab.errors import UsageError
-from fslab.machine.differences import ALL, Circumstances, differences
+from fslab.machine.differences import ALL, Circumstances, Difference, differences
+from fslab.machine.fact import FactGroup
 from fslab.trial_record import Provenance, Slices, TrialRecord
 
 
@@ -211,6 +212,29 @@ def test_what_was_measured_in_slices_is_not_like_what_was_measured_whole(by: Mat
 def in_slices(record: TrialRecord) -> TrialRecord:
     slices = Slices(count=40, started_s=0.0, ran_s=1.0)
     return record.model_copy(update={"provenance": record.provenance.model_copy(update={"slices": slices})})
+
+
+def test_of_long_lists_only_what_differs_is_told() -> None:
+    """Such as the features of a file system. Short ones are told whole."""
+    features = [
+        "has_journal",
+        "ext_attr",
+        "resize_inode",
+        "dir_index",
+        "filetype",
+        "extent",
+        "64bit",
+        "flex_bg",
+    ]
+
+    def told(a: list[str], b: list[str]) -> str:
+        return str(Difference(fact="features", group=FactGroup.DEVICE, a=(" ".join(a),), b=(" ".join(b),)))
+
+    assert told(features, [*features[1:], "orphan_file"]) == (
+        "features: also has_journal → also orphan_file (the rest is equal)"
+    )
+    assert told(features, [*features, "quota"]) == "features: nothing more → also quota (the rest is equal)"
+    assert told(features[:2], features[:1]) == "features: has_journal ext_attr → has_journal"
 
 
 def test_differences_are_told_in_one_order_whatever_was_measured_first() -> None:

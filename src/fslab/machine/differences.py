@@ -59,6 +59,9 @@ class Circumstances:
     sliced: Mapping[str, Collection[bool]] = field(default_factory=dict)
 
 
+LONG_LIST = 8  # words
+
+
 class Difference(Frozen):
     """A fact with its values on both sides. A side where the fact is unknown is empty.
 
@@ -83,7 +86,17 @@ class Difference(Frozen):
         return self.model_copy(update={"allowed": self.group in groups or bool(words & set(names))})
 
     def __str__(self) -> str:
-        return f"{self.fact}: {words(self.a)} → {words(self.b)}"
+        return f"{self.fact}: {' → '.join(_shortened(words(self.a), words(self.b)))}"
+
+
+def _shortened(a: str, b: str) -> tuple[str, str]:
+    """Return both texts; of two long lists, such as features, only the words that the other one lacks."""
+    left, right = (text.replace(",", " ").split() for text in (a, b))
+    gone, new = ([each for each in own if each not in other] for own, other in ((left, right), (right, left)))
+    if min(len(left), len(right)) < LONG_LIST or not gone + new:
+        return a, b
+    also_a, also_b = (f"also {' '.join(each)}" if each else "nothing more" for each in (gone, new))
+    return also_a, f"{also_b} (the rest is equal)"
 
 
 def words(values: Known) -> str:
