@@ -4,6 +4,7 @@ Must not depend on campaigns and trials.
 """
 
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -77,14 +78,13 @@ def _check_file(url: URL) -> None:
         return
     path = Path(str(url.database))
     try:
-        if path.is_dir():
-            raise StoreError("is a directory", where=str(path), hint="name the file inside it")
-        if not path.is_file() and path.exists():
-            raise StoreError(
-                "is not a regular file", where=str(path), hint="name the file of a store (--store)"
-            )
-    except OSError as error:
-        raise StoreError(f"cannot be opened: {error.strerror}", where=place_of(url)) from error
+        mode = path.stat().st_mode  # once: another process may just create the file
+    except OSError:  # it does not exist, or cannot be opened either
+        return
+    if stat.S_ISDIR(mode):
+        raise StoreError("is a directory", where=str(path), hint="name the file inside it")
+    if not stat.S_ISREG(mode):
+        raise StoreError("is not a regular file", where=str(path), hint="name the file of a store (--store)")
 
 
 def _check_there(url: URL) -> None:
