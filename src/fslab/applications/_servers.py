@@ -20,7 +20,7 @@ from fslab.system.tools import Tool, require
 
 # Of what a program does with data: to recover, check or sync it takes long on a slow disk. A trial has its own limit.
 LIMIT_S = 24 * 3600.0
-END_S = 60.0  # of a server that is told to end, or has lost its connections
+END_S = 60.0  # for the end of a server that got a signal, or closed its connections
 DESCRIPTORS = "/proc/self/fd"
 _POLL_S = 0.02
 _SAID_BYTES = 1 << 20

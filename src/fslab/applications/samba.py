@@ -280,9 +280,8 @@ def _asking(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient]:
         Path(place, "smb.conf").write_text(_conf(place, exported, account.pw_name, options))
         contents = undo.enter_context(memory_file("fslab-contents"))
         with socket.create_server(("127.0.0.1", _PORT)) as listening:
-            limit = (
-                f"--timeout={servers.LIMIT_S:.0f}"  # of one request of a connected client: 20 s by default
-            )
+            # Of one request of a connected client: 20 s by default.
+            limit = f"--timeout={servers.LIMIT_S:.0f}"
             asked = ("--no-pass", "--debuglevel=0", limit, f"//127.0.0.1/{_SHARE}")
             unbuffered = ("--input=0", "--output=0", smbclient)
             argv = servers.confined(STDBUF, *unbuffered, *_file(place), *asked)
