@@ -39,22 +39,22 @@ SELECT EXISTS (SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = databa
 """
 
 
-def path_of(database: str) -> Path:
+def path_of(database: Path) -> Path:
     """Return the file of the locks: where the database really is, so that a link to it has the same ones."""
     real = Path(os.path.realpath(database))
     return real.with_name(f"{real.name}-running")
 
 
 @contextlib.contextmanager
-def held(database: str, campaign: str) -> Iterator[None]:
+def held(database: Path, campaign: str) -> Iterator[None]:
     """Hold the lock of a campaign. BusyError if another process holds it, StoreError if its file cannot be used,
     UnsafeError if another user can put files beside the store."""
-    check_closed(Path(database))
+    check_closed(database)
     path = path_of(database)
     with files.closed_after(_opened(path)) as descriptor:
         with contextlib.suppress(OSError):  # it may be another user's
             # Who can write to the store shares its locks. Who can only read it could hold them all.
-            writers = Path(database).stat().st_mode & 0o222
+            writers = database.stat().st_mode & 0o222
             os.fchmod(descriptor, writers | writers << 1)
         try:
             fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _lock(campaign))
@@ -81,7 +81,7 @@ def _opened(path: Path) -> int:
         raise StoreError(f"cannot be opened: {error.strerror}", where=str(path), hint=hint) from error
 
 
-def is_held(database: str, campaign: str) -> bool:
+def is_held(database: Path, campaign: str) -> bool:
     """Return whether a process holds the lock of a campaign, without taking it."""
     try:
         with files.opened(path_of(database), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor:

@@ -15,6 +15,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from fslab.errors import StoreLostError
 from fslab.store import database_errors, readonly
+from fslab.store.store_url import file_of
 
 BUSY_TIMEOUT_S = 30.0
 _LOOK_EVERY = 100_000  # steps of SQLite's virtual machine: some milliseconds
@@ -25,9 +26,8 @@ def configure(engine: Engine, reading: readonly.Connector | None) -> None:
     """Set up the connections and transactions of an engine. ``reading``: makes them, for a store that is only read."""
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure_reading if reading else _configure_sqlite)
-        database = engine.url.database
-        if not reading and database and database != ":memory:":
-            place = os.path.abspath(database)  # noqa: PTH100 - as SQLAlchemy does
+        if not reading and (file := file_of(engine.url)):
+            place = os.path.abspath(file)  # noqa: PTH100 - as SQLAlchemy does
             event.listen(engine, "connect", lambda _, record: record.info.update({_File: _File.of(place)}))
         event.listen(engine, "begin", _begin_sqlite)
         event.listen(engine, "before_cursor_execute", _begin_statement)

@@ -17,7 +17,7 @@ from fslab.store import connections, readonly
 from fslab.store.database_errors import translated
 from fslab.store.rows import from_json
 from fslab.store.schema import SCHEMA, VERSION_TABLE, create_tables, metadata, sqlite_triggers
-from fslab.store.store_url import URL_HINT, place_of, store_url
+from fslab.store.store_url import URL_HINT, file_of, place_of, store_url
 from fslab.system import files
 
 _TAKE_ALL = ("UTF8", "SQL_ASCII")  # PostgreSQL encodings for any text; SQL_ASCII keeps bytes as they are
@@ -31,13 +31,14 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
     if url.get_backend_name() == "sqlite" and "uri" in url.query:
         # The name would mean another file than the one that is checked.
         raise StoreError("a URL of SQLite cannot have 'uri'", where=place, hint="give the path of the file")
-    if url.get_backend_name() == "sqlite":
-        _check_file(url)
-        if not create:
-            _check_there(url)
-            reading = _connector(url)
+    if file := file_of(url):
+        there = _is_there(file)
+        if create:
+            _make_directory(file)
+        elif there:
+            reading = _connector(file)
         else:
-            _make_directory(url)
+            raise _missing(url)
     try:
         engine = create_engine(
             url, pool_pre_ping=True, json_deserializer=from_json, hide_parameters=True, **_options(url, reading)
@@ -71,48 +72,40 @@ def _options(url: URL, reading: readonly.Connector | None) -> dict[str, Any]:
     return {"creator": reading} if reading else {}
 
 
-def _check_file(url: URL) -> None:
-    """Raise StoreError for what is there and no regular file. SQLite takes a disk, whose size it reads as 0, for an
-    empty database: the tables would replace what is on the disk."""
-    if url.database in {None, "", ":memory:"}:
-        return
-    path = Path(str(url.database))
+def _is_there(path: Path) -> bool:
+    """Return whether the file exists. StoreError for what is no regular file: SQLite takes a disk, whose size it reads
+    as 0, for an empty database, and its tables would replace what is on the disk."""
     try:
         mode = path.stat().st_mode  # once: another process may just create the file
-    except OSError:  # it does not exist, or cannot be opened either
-        return
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise StoreError(f"cannot be opened: {error.strerror}", where=str(path)) from error
     if stat.S_ISDIR(mode):
         raise StoreError("is a directory", where=str(path), hint="name the file inside it")
     if not stat.S_ISREG(mode):
         raise StoreError("is not a regular file", where=str(path), hint="name the file of a store (--store)")
+    return True
 
 
-def _check_there(url: URL) -> None:
-    """Raise StoreError if a store that is only read does not exist: a mistyped path must not create an empty store."""
+def _missing(url: URL) -> NotStoredError:
+    """Return the error for a store that is only read: a mistyped path must not create an empty one."""
+    hint = "fslab run creates it; to use another one: --store"
+    if url == store_url(None):
+        root = not os.geteuid()
+        other = "other users are in their own stores" if root else "'sudo fslab run' are in root's store"
+        hint = f"fslab run creates it; results of {other}: use sudo for both or neither, or --store FILE for both"
+    return NotStoredError("the store does not exist", where=place_of(url), hint=hint)
+
+
+def _connector(path: Path) -> readonly.Connector | None:
     try:
-        there = url.database in {None, "", ":memory:"} or Path(str(url.database)).exists()
+        return readonly.connector(path)
     except OSError as error:
-        raise StoreError(f"cannot be opened: {error.strerror}", where=place_of(url)) from error
-    if not there:
-        hint = "fslab run creates it; to use another one: --store"
-        if url == store_url(None):
-            root = not os.geteuid()
-            other = "other users are in their own stores" if root else "'sudo fslab run' are in root's store"
-            hint = f"fslab run creates it; results of {other}: use sudo for both or neither, or --store FILE for both"
-        raise NotStoredError("the store does not exist", where=place_of(url), hint=hint)
+        raise StoreError(f"cannot be read: {error.strerror}", where=str(path)) from error
 
 
-def _connector(url: URL) -> readonly.Connector | None:
-    try:
-        return readonly.connector(url.database)
-    except OSError as error:
-        raise StoreError(f"cannot be read: {error.strerror}", where=place_of(url)) from error
-
-
-def _make_directory(url: URL) -> None:
-    if not url.database or url.database == ":memory:":
-        return
-    path = Path(url.database)
+def _make_directory(path: Path) -> None:
     try:
         check_closed(path)
         files.make_directories(path.parent)

@@ -32,14 +32,11 @@ _copying = Lock()  # each sees the space that the others have left
 Connector = Callable[[], sqlite3.Connection]
 
 
-def connector(database: str | None) -> Connector | None:
+def connector(path: Path) -> Connector | None:
     """Return a function that connects read-only; None if the store can be written, so that none is needed.
 
     OSError if the store cannot be read, UnsafeError as ``check_journal``.
     """
-    if database in {None, "", ":memory:"}:
-        return None
-    path = Path(str(database))
     if why := stranger(path):
         return _foreign(path, why)
     check_journal(path)

@@ -23,7 +23,7 @@ from fslab.store.connections import WRITING
 from fslab.store.database import open_engine
 from fslab.store.database_errors import WRONG_CONTENT, checked_contents, translated
 from fslab.store.retry import written
-from fslab.store.store_url import place_of, store_option, store_url
+from fslab.store.store_url import file_of, place_of, store_option, store_url
 from fslab.trial_record import TrialRecord
 
 log = logging.getLogger("fslab.store")
@@ -51,6 +51,7 @@ class Store:
         self._keep_lock: Callable[[], None] | None = None
         self._warned: set[str] = set()  # ids of campaigns that cannot be read
         self.path = place_of(engine.url)
+        self._file = file_of(engine.url)
 
     @classmethod
     def open(cls, url: str | None = None, *, create: bool = True) -> Store:
@@ -78,12 +79,6 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def _file(self) -> str | None:
-        """The file of an SQLite store."""
-        named = self._engine.url.database
-        return named if not self.is_shared and named and named != ":memory:" else None
 
     @contextmanager
     def running(self, campaign_id: str) -> Iterator[None]:

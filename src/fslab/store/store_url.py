@@ -34,6 +34,12 @@ def store_url(where: str | None) -> URL:
         ) from None
 
 
+def file_of(url: URL) -> Path | None:
+    """Return the file of a store in SQLite; None for one in memory or on a server."""
+    is_file = url.get_backend_name() == "sqlite" and url.database not in {None, "", ":memory:"}
+    return Path(str(url.database)) if is_file else None
+
+
 def place_of(url: URL) -> str:
     """Return what to show to a user: the file of an SQLite store, else the URL without its passwords."""
     if url.get_backend_name() == "sqlite" and url.database:
