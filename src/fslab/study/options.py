@@ -58,7 +58,7 @@ def fields_for(
         return dict(node.fields)
     reasons = getattr(model, "without", {})
     for key in reasons.keys() & node.fields.keys():
-        note(mistakes, node.fields[key], reasons[key], node)
+        note(mistakes, node.fields[key], f"{reasons[key]}: remove '{key}'", node)
     kept = {key: child for key, child in node.fields.items() if key not in reasons}
     left = Node(content=kept, place=node.place, path=node.path)
     return known_fields(left, own | set(keys_of(model, described=True)), mistakes, node)

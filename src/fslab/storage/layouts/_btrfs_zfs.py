@@ -19,7 +19,7 @@ SHORT, LONG = ("-d", "-m", "-M"), ("--data", "--metadata", "--mixed")
 class ChunklessOptions(layouts.Disks):
     """The number of disks. The chunk of btrfs is fixed."""
 
-    without: ClassVar[Mapping[str, str]] = {"chunk": "the chunk of btrfs is always 64 KiB: remove it"}
+    without: ClassVar[Mapping[str, str]] = {"chunk": "the chunk of btrfs is always 64 KiB"}
 
 
 class OwnLayout(SeveralLayout[O]):
@@ -61,7 +61,9 @@ class OwnLayout(SeveralLayout[O]):
 class GroupOptions(layouts.Disks):
     """The number of disks. ZFS has no chunk."""
 
-    without: ClassVar[Mapping[str, str]] = {"chunk": "ZFS has no chunk; see its 'recordsize': remove it"}
+    without: ClassVar[Mapping[str, str]] = {
+        "chunk": "ZFS has no chunk, but the property 'recordsize' (mkfs_options: -O recordsize=16k)"
+    }
 
 
 class GroupLayout(SeveralLayout[O]):

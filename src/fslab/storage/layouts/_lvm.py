@@ -38,7 +38,7 @@ THIN_LEAST_BYTES = 96 << 20  # below, metadata and its spare take more than a te
 class ThinOptions(LayoutOptions):
     """The chunk of a pool."""
 
-    without: ClassVar[Mapping[str, str]] = {"disks": "the volume lies on one disk: remove it"}
+    without: ClassVar[Mapping[str, str]] = {"disks": "the volume lies on one disk"}
 
     chunk: Size | None = Field(
         THIN_CHUNK, description="bytes that the pool allocates at once, a power of two of at least 64k"

@@ -10,7 +10,7 @@ from fslab.storage.layouts import _btrfs_zfs
 class BtrfsRaid1Options(layouts.Disks):
     """Two copies of data and metadata, on any number of disks."""
 
-    without: ClassVar[Mapping[str, str]] = {"chunk": "btrfs RAID 1 has no chunk: remove it"}
+    without: ClassVar[Mapping[str, str]] = {"chunk": "btrfs RAID 1 has no chunk"}
 
 
 class BtrfsRaid1(_btrfs_zfs.OwnLayout[BtrfsRaid1Options]):

@@ -16,7 +16,7 @@ LEAST_BYTES, LARGEST_BYTES = 64 << 20, 2000 << 20  # of a log of XFS: mkfs.xfs(8
 class ExternalJournalOptions(LayoutOptions):
     """The size of the journal, the same for all file systems."""
 
-    without: ClassVar[Mapping[str, str]] = {"disks": "one disk for the files, one for the journal: remove it"}
+    without: ClassVar[Mapping[str, str]] = {"disks": "one disk is for the files, one for the journal"}
 
     journal_size: Size = Field("128m", description="size of the journal, from 64m to 2000m")
 

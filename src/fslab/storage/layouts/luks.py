@@ -24,7 +24,7 @@ CIPHER = r"^[a-z0-9_]+(-[a-z0-9_:]+){1,3}$"
 class LuksOptions(LayoutOptions):
     """Cipher, sector size and work queues."""
 
-    without: ClassVar[Mapping[str, str]] = {"disks": "LUKS encrypts one disk: remove it"}
+    without: ClassVar[Mapping[str, str]] = {"disks": "LUKS encrypts one disk"}
 
     cipher: str = Field(
         "aes-xts-plain64", pattern=CIPHER, max_length=64, description="cipher, as for `cryptsetup --cipher`"

@@ -10,7 +10,7 @@ class MdRaid1Options(_md.Bitmapped):
     """A mirror has no chunk, because all disks contain the same data."""
 
     without: ClassVar[Mapping[str, str]] = {
-        "chunk": "a mirror has no chunk, because all disks hold the same data: remove it"
+        "chunk": "a mirror has no chunk, because all disks hold the same data"
     }
 
 
