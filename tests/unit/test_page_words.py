@@ -17,7 +17,7 @@ from tests.made import trial
 
 from fslab.analysis.standings import StandingCertainty
 from fslab.analysis.workload_groups import groups
-from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, WorkloadSpec
+from fslab.cell import Cell, MachineSpec, MediumSpec, Scalar, StackSpec, WorkloadSpec
 from fslab.report import conclusion_terminal, paper_table
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
@@ -138,6 +138,16 @@ def test_a_heat_map_recommends_nothing_where_nothing_is_decided() -> None:
     behind = vague.model_copy(update={"worse": ("btrfs",)})
     (found,) = heat.rows(report, [behind], {"random": "r"})
     assert found.take == "ext4 or xfs", "btrfs is out, the order of the others is open"
+
+
+def test_a_heat_map_calls_no_stack_worse_that_is_not_compared() -> None:
+    guest = stack("btrfs").model_copy(update={"machine": MachineSpec(type="uml")})
+    report, _, _ = made([
+        (stack("ext4"), work("random"), 1000), (stack("xfs"), work("random"), 1001), (guest, work("random"), 500),
+    ])  # fmt: skip
+    (found,) = heat.rows(report, conclude(report).standings, {"random": "r"})
+    assert [tile.share is None for tile in found.tiles] == [False, False, True]
+    assert found.tiles[2].words == "on another kind of machine, not compared"
 
 
 def test_figures_over_what_varies() -> None:

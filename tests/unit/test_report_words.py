@@ -248,6 +248,15 @@ def test_a_stack_is_worse_than_one_of_several_best_only_after_holm_s_correction(
     assert alone.marks() == {"ext4": NONE, "xfs": BEST, "btrfs": NONE}
 
 
+def test_a_stack_that_another_one_beats_is_not_among_the_best() -> None:
+    """ext4, with the best median, varies too much to show anything. btrfs is 10 % behind xfs in each block."""
+    noisy = (130.0, 70.0, 120.0, 90.0, 110.0)
+    found = outcome(HIGHER, ext4=noisy, xfs=times(0.99), btrfs=times(0.9, NOISY))
+    assert found.marks() == {"ext4": MAYBE, "xfs": MAYBE, "btrfs": NONE}
+    last = outcome(HIGHER, ext4=times(0.5), xfs=FLAT, btrfs=times(0.9, NOISY)).marks()
+    assert last == {"ext4": NONE, "xfs": BEST, "btrfs": NONE}
+
+
 @pytest.mark.parametrize(
     ("ratios", "texts"),
     [

@@ -32,8 +32,9 @@ class Standing(Frozen):
     """The best stacks in one metric of one workload.
 
     ``labels``: the best stack, or all that may be the best, the leader first. ``value``: the leader's median.
-    ``next``: comparison with the nearest stack that is significantly worse, ``next_stack``. ``worse``: all that are.
-    ``costs``: by what factor (above 1) each of these is worse, as far as there is a ratio.
+    ``next``: comparison with the nearest stack that the leader is shown to be better than, ``next_stack``. ``worse``:
+    all that are shown not to be the best. ``costs``: by what factor (above 1) each of these is worse than the leader,
+    as far as that is shown, and there is a ratio.
     ``margin``: differences below this share do not matter. ``n``: complete blocks; ``needed``: complete blocks needed
     for an interval; ``further``, ``further_s``: about how many more blocks decide all open comparisons with the leader,
     and the seconds that they take; None if unknown. ``not_compared``: stacks on other kinds of machines, which are not
@@ -63,8 +64,9 @@ class Standing(Frozen):
 
 class ComparedRow(Frozen):
     """One metric of one workload. ``leader``: the stack with the best median; ``answers``: about the leader and each
-    other stack on the same kind of machine, turned so that a ratio above 1 means that the leader is better. ``margin``:
-    differences below this share do not matter."""
+    other stack on the same kind of machine, turned so that a ratio above 1 means that the leader is better. ``behind``:
+    the stacks that are shown not to be the best (``RowAnswers.behind``). ``margin``: differences below this share do
+    not matter."""
 
     workload: str
     metric: str
@@ -73,23 +75,25 @@ class ComparedRow(Frozen):
     margin: float = MARGIN
     leader: str | None
     answers: tuple[Answer, ...]
+    behind: tuple[str, ...] = ()
 
 
 def standing(row: ComparedRow, medians: Mapping[str, float | None], n: int) -> Standing:
-    """Return the standing of a row. A stack is worse if the leader is significantly better, as in ``Mark``.
+    """Return the standing of a row.
 
     ``medians``: of the stacks that have values, by label in the order of the plan. ``n``: number of values of the
     first.
     """
-    worse = {each.other(row.leader): each for each in behind(row.leader, row.answers, row.better)}
+    worse = {each.other(row.leader): each for each in row.answers if each.other(row.leader) in row.behind}
     rivals = [each for each in row.answers if each.other(row.leader) not in worse]
     compared = {row.leader, *(each.other(row.leader) for each in row.answers)}
     not_compared = tuple(label for label in medians if row.leader is not None and label not in compared)
     best = [label for label in medians if label not in {*worse, *not_compared}]
     best.sort(key=lambda label: label != row.leader)
     next_stack, nearest = min(
-        worse.items(), key=lambda item: item[1].ratio or item[1].more or 0.0, default=(None, None)
-    )
+        ((label, each) for label, each in worse.items() if each.differs),
+        key=lambda item: item[1].ratio or item[1].more or 0.0, default=(None, None),
+    )  # fmt: skip
     undecided = [each for each in rivals if each.verdict in NEEDS_MORE or each.differs]
     blocks = _largest([each.further for each in undecided])
     return Standing(
@@ -97,7 +101,7 @@ def standing(row: ComparedRow, medians: Mapping[str, float | None], n: int) -> S
         certainty=_certainty(row, rivals), labels=tuple(best), margin=row.margin,
         value=medians.get(row.leader or ""),
         next=nearest, next_stack=next_stack, worse=tuple(worse),
-        costs=tuple(each.ratio for each in worse.values()),
+        costs=tuple(each.ratio if each.differs else None for each in worse.values()),
         n=min((min(each.n) for each in row.answers), default=n),
         needed=max((each.needed for each in row.answers), default=0),
         further=None if blocks is None else round(blocks),
@@ -112,15 +116,6 @@ def counted_sides(leader: str | None, answers: Sequence[Answer]) -> dict[str, Co
     sides = {leader: answers[0].counted_of(leader)} if leader and answers else {}
     sides |= {each.other(leader): each.counted_of(each.other(leader)) for each in answers}
     return {label: counted for label, counted in sides.items() if counted is not None}
-
-
-def behind(leader: str | None, answers: Sequence[Answer], better: Direction) -> list[Answer]:
-    """Return the answers by which the other stack is behind the leader: all, if the leader is better than every other
-    one (no correction needed: see ``rows.Mark``), else those that hold after Holm's correction."""
-    ahead = [
-        each for each in answers if each.differs and (better is Direction.NEITHER or each.winner == leader)
-    ]
-    return ahead if len(ahead) == len(answers) else [each for each in ahead if each.holds]
 
 
 def _certainty(row: ComparedRow, rivals: Sequence[Answer]) -> StandingCertainty:

@@ -11,7 +11,6 @@ from enum import StrEnum
 from itertools import combinations
 
 from fslab.analysis.noise_pools import CampaignNoise
-from fslab.analysis.standings import behind
 from fslab.analysis.workload_groups import Group, Sample
 from fslab.answers.model import Answer, Verdict
 from fslab.answers.ratio import Goal, Looks, NoisePrior, Question, answer, read_as_counts
@@ -95,9 +94,9 @@ class Mark(StrEnum):
 
     ``best``: its ratio interval against every other stack excludes 1, on the better side. This is an intersection-union
     test (Berger, Technometrics 24 (1982) 295): "better than all" has the error rate of one comparison, without a
-    correction, and so has "worse than the best one". ``none``: worse than the stack with the best median, significantly
-    after Holm's correction unless that is ``best``, or unknown (too few trials, no preferred direction, nothing to
-    compare with). ``maybe_best``: the others.
+    correction, and so has "worse than the best one". ``none``: ``RowAnswers.behind``, or unknown (too few trials, no
+    preferred direction, nothing to compare with). ``maybe_best``: the others. If all others are behind, some of them
+    only behind each other, the last one is ``best`` too.
     """
 
     BEST = "best"
@@ -188,19 +187,33 @@ class RowAnswers:
         winners = {(each.over, each.under): each.winner if each.holds else None for each in self.answers}
         return rank({sample.stack: sample.median for sample in self.samples}, winners, better=self.better)
 
+    @property
+    def behind(self) -> set[str]:
+        """The stacks that are shown not to be the best.
+
+        All others, if the leader is better than every one of them (no correction needed: see :class:`Mark`); else those
+        that the leader, or another stack, is better than after Holm's correction.
+        """
+        leader = self.leader
+        answers = self.of(leader.stack) if leader else []
+        ahead = [each for each in answers if leader and each.winner == leader.stack]
+        if len(ahead) < len(answers):
+            ahead = [each for each in self.answers if each.holds]
+        beaten = {each.other(each.winner) for each in ahead if each.winner is not None}
+        return beaten & {each.other(leader.stack) for each in answers if leader}
+
     def marks(self) -> dict[str, Mark]:
         """Return the mark of each stack (id) that has a value; see :class:`Mark`."""
         leader = self.leader
         answers = self.of(leader.stack) if leader else []
         if leader is None or self._is_untested(answers):
             return {sample.stack: Mark.NONE for sample in self.samples}
-        beaten = behind(leader.stack, answers, self.better)
-        best = len(beaten) == len(answers)
+        beaten = self.behind
         marks = {each.other(leader.stack): Mark.MAYBE_BEST for each in answers}
-        marks |= {each.other(leader.stack): Mark.NONE for each in beaten}
+        marks |= dict.fromkeys(beaten, Mark.NONE)
         # Stacks on another kind of machine are not compared, so the leader is not shown to be better than all.
         alone = len(answers) < len(self.samples) - 1
-        marks[leader.stack] = Mark.BEST if best and not alone else Mark.MAYBE_BEST
+        marks[leader.stack] = Mark.BEST if len(beaten) == len(answers) and not alone else Mark.MAYBE_BEST
         return {sample.stack: marks.get(sample.stack, Mark.NONE) for sample in self.samples}
 
     def not_compared(self, stack: str) -> list[str]:

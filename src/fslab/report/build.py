@@ -176,6 +176,7 @@ class _Means:
             summaries=summaries,
             leader=leader,
             answers=answers,
+            behind=tuple(label_of[each.stack] for each in row.samples if each.stack in row.behind),
             ranking=tuple(_with_labels(place, label_of) for place in row.ranking()),
             words=row_words(leader, metric.better, answers, **unlike),
         )

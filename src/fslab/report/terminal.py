@@ -96,7 +96,8 @@ def _words(rows: Sequence[Row], width: int) -> Iterator[RenderableType]:
         metrics = ", ".join(metric_label(row) for row in (first, *others))
         name = first.workload if alone else f"{first.workload}, {metrics}"
         yield wrapped(f"{name}: {first.words}", width)
-        if len(first.ranking) > 1 and any(len(place.stacks) > 1 for place in first.ranking):
+        shared = any(len(place.stacks) > 1 for place in first.ranking)
+        if shared and (len(first.ranking) > 1 or first.ranking[0].ahead):
             yield wrapped(f"  ranked: {ranking_words(first.ranking)}", width)
 
 

@@ -37,7 +37,12 @@ def best_of(row: Row) -> float | None:
 def _row(row: Row, standing: Standing | None, report: Report, anchor: str) -> HeatRow:
     labels = report.labels
     best = best_of(row)
-    tiles = tuple(_tile(row, summary, best, labels[summary.stack]) for summary in row.summaries)
+    apart = standing.not_compared if standing else ()
+    tiles = tuple(
+        _tile(row, summary, best, label, compared=label not in apart)
+        for summary in row.summaries
+        for label in [labels[summary.stack]]
+    )
     chosen = [labels[summary.stack] for summary in row.summaries if summary.mark is not Mark.NONE]
     return HeatRow(
         workload=row.workload,
@@ -50,17 +55,19 @@ def _row(row: Row, standing: Standing | None, report: Report, anchor: str) -> He
     )
 
 
-def _tile(row: Row, summary: Summary, best: float | None, label: str) -> HeatTile:
+def _tile(row: Row, summary: Summary, best: float | None, label: str, *, compared: bool) -> HeatTile:
+    """``compared``: with the leader, as all on its kind of machine are."""
     # A colour means "better", which neither single trials nor a single stack can show.
-    tested = any(item.interval is not None for item in row.answers)
+    tested = compared and any(item.interval is not None for item in row.answers)
     how_good = share(row, summary, best) if tested else None
     value = format_value(summary.median, row.unit)
     if summary.median is None:
         return HeatTile(
             stack=label, share=None, value="–", decided=True, words=summary.absence, asked=summary.planned
         )
-    if not row.answers:
-        return HeatTile(stack=label, share=None, value=value, words="nothing to compare with", decided=True)
+    if not (row.answers and compared):
+        words = "nothing to compare with" if compared else "on another kind of machine, not compared"
+        return HeatTile(stack=label, share=None, value=value, words=words, decided=True)
     open_row = all(other.mark is Mark.NONE for other in row.summaries)
     decided = summary.mark is not Mark.MAYBE_BEST and not open_row
     words = "the best of all" if summary.mark is Mark.BEST else "clearly worse"
