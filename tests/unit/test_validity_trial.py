@@ -333,6 +333,7 @@ def test_what_never_left_the_page_cache_was_not_compressed(
     [
         ("repeats", "rw", 3.5, ["repeated_data"]),  # fio's 4 KiB on btrfs: a thirteenth
         ("repeats", "rw", 61, []),
+        ("neither", "rw", 3.5, []),  # no data that shrinks: it is not known why
         ("repeats", "compress=zstd:3", 630, ["repeated_data"]),  # of 640 MiB, in ten passes
         # zeros shrink, and metadata is written beside them
         ("zeros", "compress-force=lzo", 630, ["zeros_only"]),
@@ -353,6 +354,13 @@ def test_data_that_was_not_stored_as_it_was_written(
         texts={"mount_options": ("rw", option)},
     )
     assert [each.kind for each in trial_warnings(given)] == kinds
+
+
+@pytest.mark.parametrize(("dirtied", "kinds"), [(31, []), (32, ["direct_not_honoured"])])
+def test_direct_writes_that_dirtied_the_cache_of_their_volume(dirtied: int, kinds: list[str]) -> None:
+    work = WorkFacts(written_bytes=64 * MIB, working_set_bytes=64 * MIB, direct=True)
+    given = figures(volume_dirtied_bytes=dirtied * MIB, device_written_bytes=64 * MIB)
+    assert [kind for kind, _ in verdict(facts(work, figures=given))] == kinds
 
 
 def test_compression_that_is_not_in_effect_compresses_nothing() -> None:
