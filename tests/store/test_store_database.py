@@ -174,9 +174,11 @@ def test_store_with_another_schema_is_refused_and_left_alone(store: Store, url: 
 def test_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
     other = tmp_path / "mail.sqlite"
     sql(f"sqlite:///{other}", "CREATE TABLE mail (id)")
-    with pytest.raises(StoreError, match="another program"):
-        Store.open(str(other))
-    assert sql(f"sqlite:///{other}", "SELECT name FROM sqlite_master") == [("mail",)]
+    before = other.read_bytes()
+    for create in (True, False):
+        with pytest.raises(StoreError, match="another program"):
+            Store.open(str(other), create=create)
+    assert other.read_bytes() == before
 
 
 def test_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -190,6 +192,9 @@ def test_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> N
 def test_places_that_cannot_hold_a_store(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StoreError, match="the store does not exist"):
+        Store.open(str(tmp_path / "file"), create=False)
+    assert (tmp_path / "file").read_bytes() == b""
     for create in (True, False):
         with pytest.raises(StoreError, match="is not a regular file"):
             Store.open(str(tmp_path / "pipe"), create=create)

@@ -15,6 +15,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from fslab.errors import StoreLostError
 from fslab.store import database_errors, readonly
+from fslab.store.schema import VERSION_TABLE
 from fslab.store.store_url import file_of
 
 BUSY_TIMEOUT_S = 30.0
@@ -81,7 +82,9 @@ def _begin_statement(connection: Connection, *_: object) -> None:
 
 def _configure_sqlite(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
     _configure_any(connection, record)
-    _enter_wal(connection)
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if not names or VERSION_TABLE in names:  # the mode stays in the file: not in that of another program
+        _enter_wal(connection)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
 

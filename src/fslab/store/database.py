@@ -73,19 +73,19 @@ def _options(url: URL, reading: readonly.Connector | None) -> dict[str, Any]:
 
 
 def _is_there(path: Path) -> bool:
-    """Return whether the file exists. StoreError for what is no regular file: SQLite takes a disk, whose size it reads
-    as 0, for an empty database, and its tables would replace what is on the disk."""
+    """Return whether the file exists and is not empty. StoreError for what is no regular file: SQLite takes a disk,
+    whose size it reads as 0, for an empty database, and its tables would replace what is on the disk."""
     try:
-        mode = path.stat().st_mode  # once: another process may just create the file
+        about = path.stat()  # once: another process may just create the file
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
         raise StoreError(f"cannot be opened: {error.strerror}", where=str(path)) from error
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(about.st_mode):
         raise StoreError("is a directory", where=str(path), hint="name the file inside it")
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(about.st_mode):
         raise StoreError("is not a regular file", where=str(path), hint="name the file of a store (--store)")
-    return True
+    return about.st_size > 0
 
 
 def _missing(url: URL) -> NotStoredError:
