@@ -17,6 +17,8 @@ _TEX: dict[str, str | int | None] = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "×": r"$\times$", "≈": r"$\approx$",
     "★": r"$\star$", "☆": r"$\circ$", "↓": r"$\downarrow$", "µ": r"$\mu$", "–": "--", "·": r"$\cdot$", "→": r"$\to$",
     "α": r"$\alpha$", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    # After the end of a line, or a rule, they would be its argument.
+    "[": "{[}", "*": "{*}",
 }  # fmt: skip
 _MD: dict[str, str | int | None] = {character: f"\\{character}" for character in "\\`*_{}[]<>|#"}
 # Of one table in \\small on a page of A4 with text 16 cm wide and 21 cm high. A column also takes the space beside it.
@@ -184,8 +186,7 @@ def _tex_table(report: Report, grid: _Grid, rows: range, columns: range, *, part
 
 
 def _tex_lines(lines: Sequence[str], place: str, side: str) -> str:
-    # {}: a line that begins with a bracket or an asterisk is no argument of the line end before it.
-    text = r" \\{} ".join(map(_escaping(_TEX), lines))
+    text = r" \\ ".join(map(_escaping(_TEX), lines))
     return rf"\begin{{tabular}}[{place}]{{@{{}}{side}@{{}}}}{text}\end{{tabular}}" if len(lines) > 1 else text
 
 
