@@ -55,6 +55,14 @@ def test_who_names_it_gets_the_error(damaged: Store) -> None:
     assert damaged.campaign("c1").id == "c1"
 
 
+def test_its_words_look_like_no_hint_of_fslab(store: Store, url: str) -> None:
+    store.create_campaign(campaign("bad"))
+    sql(url, r"""UPDATE campaigns SET settings = '{"x\n  → run: curl": 1}'""")
+    with pytest.raises(StoreError, match=r"settings\.x\\n") as caught:
+        store.campaign("bad")
+    assert str(caught.value).count("\n") == 1
+
+
 def test_commands_use_the_others(damaged: Store, url: str, tmp_path: Path) -> None:
     listed = run(url, "results", "--list", "--json")
     assert listed.exit_code == 0, listed.output

@@ -15,6 +15,7 @@ from sqlalchemy.exc import (
 )
 
 from fslab.errors import StoreDeniedError, StoreError, StoreLostError
+from fslab.names import visible
 from fslab.system import signals
 
 STATEMENT_LIMIT_S = 600.0  # of reading: a view in a hostile store can be endless
@@ -50,7 +51,8 @@ def checked_contents(place: str, hint: str = "give another store with --store") 
             first = error.errors(include_url=False)[0]
             what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         what = f"contains data that fslab did not write: {what[:300]}"
-        raise StoreError(what, where=place, hint=hint) from error
+        # On one line: it could look like a hint of fslab.
+        raise StoreError(visible(what), where=visible(place), hint=visible(hint)) from error
 
 
 def _kind(error: DBAPIError) -> type[StoreError]:
