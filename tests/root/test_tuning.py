@@ -17,7 +17,7 @@ from fslab.campaign import cleanup
 from fslab.errors import UnsupportedError, UsageError
 from fslab.machine import facts, tuning
 from fslab.storage import Workspace
-from fslab.system import sysfs
+from fslab.system import loop_devices, sysfs
 
 HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 SWAPPINESS = Path("/proc/sys/vm/swappiness")
@@ -31,6 +31,15 @@ from fslab.machine import tuning
 
 wanted = {"vm.swappiness": "13", "vm.dirty_bytes": "67108864"}
 with CampaignJournal("test-0009") as journal, tuning.tuned(wanted, journal):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+KILLED_WITH_A_DEVICE = """
+import os, signal, sys
+from fslab.campaign.undo_journal import CampaignJournal
+from fslab.machine import tuning
+
+with CampaignJournal("test-0011") as journal, tuning.tuned_devices({"read_ahead_kib": "64"}, sys.argv[1:], journal):
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -125,6 +134,22 @@ def test_a_kill_leaves_them_to_the_next_run() -> None:
         undone, failures = cleanup.clean_all()
     assert (len(undone), failures) == (2, [])
     assert [sysfs.text(SWAPPINESS), sysfs.text(SWAPPINESS.with_name("dirty_ratio"))] == before
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_later_device_of_the_same_name_keeps_its_settings(replaced: bool) -> None:
+    with loop_devices.added() as device:
+        ahead = queue(device) / "read_ahead_kb"
+        ahead.write_text("192")
+        killed = [sys.executable, "-c", KILLED_WITH_A_DEVICE, device.name]
+        subprocess.run(killed, check=False, timeout=LIMIT_S)
+        assert sysfs.text(ahead) == "64"
+        if replaced:
+            loop_devices.renew(device)
+            ahead.write_text("256")
+        _, failures = cleanup.clean_all()
+        assert failures == []
+        assert sysfs.text(ahead) == ("256" if replaced else "192")
 
 
 def test_nothing_is_put_back_during_a_trial_of_another_campaign(workspace: Workspace) -> None:

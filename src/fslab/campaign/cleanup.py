@@ -278,8 +278,8 @@ def _end_group(target: str) -> None:
 
 
 def _put_back(target: str) -> None:
-    path, _, found = target.partition("=")
-    tuning.put_back(Path(path), found)
+    path, *rest = target.split("=")
+    tuning.put_back(Path(path), *rest)
 
 
 _LAYOUTS: Mapping[str, Callable[[str, Sequence[Path]], None]] = {

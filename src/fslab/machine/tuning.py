@@ -84,7 +84,7 @@ def tuned_devices(
     with ExitStack() as undo:
         for name in reversed(OF_DEVICES):
             for path in _settings.device_files(name, found):
-                _keep(path, journal, undo)
+                _keep(path, journal, undo, inode=str(path.stat().st_ino))
         for name in wanted:
             for write in _settings.device_writes(name, settings[name], found):
                 _write(write)
@@ -123,9 +123,13 @@ def is_timer(target: str) -> bool:
     return TIMER_NAME.fullmatch(target) is not None
 
 
-def put_back(path: Path, found: str) -> None:
-    """Write the previous value again, unless the setting is gone, as that of a processor that went offline."""
-    if path.exists() and _settings.held(path) != found:
+def put_back(path: Path, found: str, inode: str = "") -> None:
+    """Write the previous value again, unless the setting is gone, as that of a processor that went offline.
+
+    ``inode``: the number of the file, if it is of a device. Until the next boot, the kernel gives it to no other one:
+    another device that got this name later is left alone.
+    """
+    if path.exists() and inode in {"", str(path.stat().st_ino)} and _settings.held(path) != found:
         path.write_text(found)
 
 
@@ -146,9 +150,10 @@ def _make(writes: Sequence[Write], journal: UndoJournal, undo: ExitStack) -> Non
         _write(write)
 
 
-def _keep(path: Path, journal: UndoJournal, undo: ExitStack) -> None:
+def _keep(path: Path, journal: UndoJournal, undo: ExitStack, *, inode: str = "") -> None:
     restore, found = in_force(path)
-    undone_later(journal, "tuning", f"{restore}={found}", undo, partial(put_back, restore, found))
+    target = f"{restore}={found}={inode}" if inode else f"{restore}={found}"
+    undone_later(journal, "tuning", target, undo, partial(put_back, restore, found, inode))
 
 
 def _write(write: Write) -> None:
