@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from tests.limits import LIMIT_S
-from tests.root.test_trial import cell, run
+from tests.root.test_trial import cell, run, value
 
 from fslab import feasibility
 from fslab.campaign import cleanup
+from fslab.cell import Cache
 from fslab.errors import UnsupportedError, UsageError
 from fslab.machine import facts, tuning
 from fslab.storage import Workspace
@@ -21,6 +22,7 @@ from fslab.system import loop_devices, sysfs
 
 HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 SWAPPINESS = Path("/proc/sys/vm/swappiness")
+FREE = Path("/proc/sys/vm/min_free_kbytes")
 
 pytestmark = pytest.mark.alone  # settings apply to the whole machine
 
@@ -111,6 +113,36 @@ def test_a_trial_has_them_and_says_so(workspace: Workspace) -> None:
     assert sysfs.selected(HUGE) == before
 
 
+@pytest.mark.parametrize("filesystem", ["ext4", "btrfs"])
+@pytest.mark.parametrize("cache", list(Cache))
+def test_a_file_system_reads_ahead_as_far_as_asked(
+    filesystem: str, cache: Cache, workspace: Workspace
+) -> None:
+    """btrfs has 4 MiB of its own, which each mount makes anew, whatever its disk has."""
+    reading = {"rw": "read", "bs": "128k", "size": "16m", "number_ios": 8, "invalidate": 1}
+    record = run(workspace, cell("fio", reading, filesystem, cache=cache, tuning={"read_ahead_kib": "64"}))
+    assert record.metrics, record.error
+    assert value(record, "device_read_bytes") < 1.5 * (1 << 20)
+
+
+def test_huge_pages_neither_change_another_setting_nor_leave_it_changed(workspace: Workspace) -> None:
+    """With huge pages the kernel raises vm.min_free_kbytes."""
+    before, huge = sysfs.text(FREE), sysfs.selected(HUGE)
+    if before is None or huge is None:
+        pytest.skip("this kernel has no huge pages")
+    other = "always" if huge != "always" else "madvise"
+    try:
+        FREE.write_text("9000")
+        with tuning.tuned({"vm.min_free_kbytes": "8192", "transparent_hugepage": other}, workspace.journal):
+            assert (sysfs.text(FREE), sysfs.selected(HUGE)) == ("8192", other)
+        assert (sysfs.text(FREE), sysfs.selected(HUGE)) == ("9000", huge)
+        with tuning.tuned({"transparent_hugepage": other}, workspace.journal):
+            pass
+        assert (sysfs.text(FREE), sysfs.selected(HUGE)) == ("9000", huge)
+    finally:
+        FREE.write_text(before)
+
+
 @pytest.mark.skipif(not facts.IDLE_LATENCY.exists(), reason="this kernel has no CPU idle latency limit")
 def test_the_latency_of_idle_cpus_is_limited_while_it_is_asked_for(workspace: Workspace) -> None:
     with tuning.tuned({"cpu_dma_latency": "37"}, workspace.journal):
@@ -167,9 +199,9 @@ def test_nothing_is_put_back_during_a_trial_of_another_campaign(workspace: Works
 
 def test_what_this_machine_lacks_is_refused_before_anything_is_made() -> None:
     wrong = {"vm.no_such_thing": "1", "transparent_hugepage": "sometimes", "vm.min_free_kbytes": "99999999"}
-    for name, value in wrong.items():
+    for name, setting in wrong.items():
         with pytest.raises((UnsupportedError, UsageError), match=name):
-            feasibility.check("test-0010", [cell(tuning={name: value})], frozenset())
+            feasibility.check("test-0010", [cell(tuning={name: setting})], frozenset())
     if not Path("/run/systemd/system").is_dir():
         with pytest.raises(UnsupportedError, match="systemd does not run"):
             feasibility.check("test-0010", [cell(tuning={"stop_timers": "fstrim.timer"})], frozenset())

@@ -132,6 +132,17 @@ def test_settings_are_made_and_put_back_in_reverse_order(tree: Path) -> None:
     assert journal.pending == []
 
 
+def test_processors_are_there_before_they_get_a_governor(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    control = tree / "cpu/smt/control"
+    control.parent.mkdir()
+    control.write_text("off")
+    written: list[str] = []
+    monkeypatch.setattr(tuning, "_write", lambda write: written.append(write.path.name))
+    monkeypatch.setattr(tuning, "_verify", lambda made: written.append(f"{len(made)} verified"))
+    with tuning.tuned({"vm.swappiness": "1", "cpu_governor": "performance", "cpu_smt": "on"}, Noted()):
+        assert written == ["control", "swappiness", "scaling_governor", "scaling_governor", "4 verified"]
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
@@ -239,11 +250,21 @@ def test_devices_are_set_with_those_below_them(tmp_path: Path) -> None:
         ("/sys/devices/virtual/block/loop0/queue/scheduler", True),
         ("/sys/devices/virtual/block/loop0/queue/write_cache", False),
         ("/sys/kernel/mm/transparent_hugepage/enabled", True),
+        ("/sys/devices/virtual/bdi/btrfs-7/read_ahead_kb", True),
+        ("/sys/devices/virtual/bdi/btrfs-7/max_ratio", False),
         ("/etc/queue/scheduler", False),
     ],
 )
 def test_what_a_journal_may_have_written_again(path: str, ours: bool) -> None:
     assert _settings.is_setting(Path(path)) is ours
+
+
+def test_a_file_system_whose_read_ahead_cannot_be_set_is_refused() -> None:
+    """Only those on the number of their disk have its read-ahead."""
+    assert _settings.mount_writes("read_ahead_kib", "64", "xfs", ["sda"], "8:0") == []
+    assert _settings.mount_writes("nr_requests", "64", "bcachefs", ["sda"], "0:51") == []
+    with pytest.raises(UnsupportedError, match="bcachefs has a read-ahead of its own"):
+        _settings.mount_writes("read_ahead_kib", "64", "bcachefs", ["no-disk"], "0:51")
 
 
 class TestTimers:

@@ -89,6 +89,10 @@ def set_up(trial: RunningTrial) -> Ready:
             f"the file system cannot be unmounted for a cold cache: 'prepare' has started {process_marks.named(left)}",
             hint="let it end them, or choose cache: warm",
         ) from error
+    if up.raw is None:
+        undo.enter_context(
+            tuning.tuned_mount(cell.tuned, up.filesystem, up.devices, up.work, workspace.journal)
+        )
     up.before_run(undo)
     return Ready(workload=workload, up=up, commands=commands, command=command, reports=reports, memory=memory)
 

@@ -4,7 +4,7 @@ Only reads; ``tuning`` writes. A setting that is not listed here cannot be set, 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,9 @@ from fslab.system import memory, sysfs
 SYSCTL = Path("/proc/sys")
 CPUS = Path("/sys/devices/system/cpu")
 HUGE = Path("/sys/kernel/mm/transparent_hugepage")
+# Set before the others: processors that come back have the governor of their driver, and huge pages raise
+# vm.min_free_kbytes (mm/khugepaged.c, set_recommended_min_free_kbytes; seen with Linux 6.18), also when it is put back.
+FIRST = ("cpu_smt", "transparent_hugepage")
 # In the order in which they are set and put back: a new scheduler resets nr_requests and wbt_lat_usec; max_sectors_kib
 # and rotational raise the read-ahead (block/blk-settings.c, blk_apply_bdi_limits; seen with Linux 6.18). Files below
 # the directory of a block device.
@@ -62,6 +65,12 @@ def writes(name: str, value: str) -> list[Write]:
             raise missing(name)
 
 
+def raised(name: str) -> list[Path]:
+    """Return the files of other settings that the kernel changes with this one, and does not change back."""
+    path = SYSCTL / "vm/min_free_kbytes"
+    return [path] if name == "transparent_hugepage" and path.exists() else []
+
+
 def device_writes(name: str, value: str, queues: Sequence[Path]) -> list[Write]:
     """Return what to write for a setting of devices, given their request queues in /sys."""
     check_bounds(name, value)
@@ -78,6 +87,27 @@ def device_files(name: str, queues: Sequence[Path]) -> list[Path]:
     blocks = [queue.parent for queue in queues if name not in OF_QUEUES or (queue.parent / "mq").is_dir()]
     # A file that cannot be read belongs to a feature that is off.
     return [path for block in blocks if sysfs.text(path := block / OF_DEVICES[name]) is not None]
+
+
+def mount_writes(
+    name: str, value: str, filesystem: str, devices: Collection[str], number: str
+) -> list[Write]:
+    """Return what to write for a setting of devices of which the mounted file system has its own. ``number``: of the
+    device that its files are on, as ``major:minor``.
+
+    Most have the read-ahead of their disk. UnsupportedError for one that has not, where the kernel does not show it.
+    """
+    if name != "read_ahead_kib" or not number.startswith("0:"):
+        return []
+    own = sysfs.btrfs_directory(devices)  # fs/btrfs/disk-io.c: 4 MiB
+    path = None if own is None else (own / "bdi").resolve() / "read_ahead_kb"
+    if path is None or not path.exists():
+        raise UnsupportedError(
+            f"{filesystem} has a read-ahead of its own, which this kernel does not let fslab set",
+            where=f"tuning.{name}",
+            hint="remove it for this file system",
+        )
+    return [Write(path=path, value=value)]
 
 
 def check_bounds(name: str, value: str) -> None:
@@ -134,6 +164,7 @@ def is_setting(path: Path) -> bool:
             path.is_relative_to(sysfs.SYS / "devices")
             and f"{path.parent.name}/{path.name}" in OF_DEVICES.values()
         )
+        or (path.parent.parent == sysfs.SYS / "devices/virtual/bdi" and path.name == "read_ahead_kb")
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from fslab.errors import BusyError, NeedsRootError, ToolFailedError, UnsafeError, UnsupportedError
 from fslab.machine import _settings, facts
-from fslab.machine._settings import OF_DEVICES, Write, in_force, is_setting
+from fslab.machine._settings import FIRST, OF_DEVICES, Write, in_force, is_setting
 from fslab.machine.tunables import AUTO, IDLE, TIMER_NAME, TIMERS, timers
 from fslab.storage import UndoJournal, undone_later
 from fslab.system import proc, sysfs, tools
@@ -23,6 +23,7 @@ __all__ = [
     "OF_DEVICES",
     "TIMER", "alone", "check", "check_latency", "check_timers", "device_facts", "is_setting", "is_timer",
     "latency_limited", "latency_us", "put_back", "queues", "start_timer", "timers_stopped", "tuned", "tuned_devices",
+    "tuned_mount",
 ]  # fmt: skip
 TIMER = "timer"
 SETTINGS = frozenset({"tuning", TIMER})  # kinds of journal entries
@@ -64,8 +65,13 @@ def tuned(settings: Mapping[str, str], journal: UndoJournal) -> Iterator[None]:
     with ExitStack() as undo:
         if settings.keys() - {IDLE}:
             undo.enter_context(alone())
-        for name, value in _of_machine(settings).items():
-            _make(_settings.writes(name, value), journal, undo)
+        made: list[Write] = []
+        wanted = _of_machine(settings)
+        for name in sorted(wanted, key=lambda each: each not in FIRST):
+            for path in _settings.raised(name):
+                _keep(path, journal, undo)
+            made += _make(_settings.writes(name, wanted[name]), journal, undo)
+        _verify(made)
         undo.enter_context(latency_limited(settings.get(IDLE)))
         undo.enter_context(timers_stopped(timers(settings.get(TIMERS, "")), journal))
         yield
@@ -85,9 +91,32 @@ def tuned_devices(
         for name in reversed(OF_DEVICES):
             for path in _settings.device_files(name, found):
                 _keep(path, journal, undo, inode=str(path.stat().st_ino))
-        for name in wanted:
-            for write in _settings.device_writes(name, settings[name], found):
-                _write(write)
+        made = [write for name in wanted for write in _settings.device_writes(name, settings[name], found)]
+        for write in made:
+            _write(write)
+        _verify(made)
+        yield
+
+
+@contextmanager
+def tuned_mount(
+    settings: Mapping[str, str],
+    filesystem: str,
+    devices: Sequence[str],
+    directory: Path,
+    journal: UndoJournal,
+) -> Iterator[None]:
+    """Do the same for those settings of devices of which the file system has its own, which each mount makes anew.
+    ``directory``: on it."""
+    number = sysfs.major_minor(directory.stat().st_dev)
+    with ExitStack() as undo:
+        for name in OF_DEVICES:
+            if name in settings:
+                writes = _settings.mount_writes(name, settings[name], filesystem, devices, number)
+                for write in writes:
+                    _keep(write.path, journal, undo, inode=str(write.path.stat().st_ino))
+                    _write(write)
+                _verify(writes)
         yield
 
 
@@ -144,10 +173,11 @@ def _of_machine(settings: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name not in {*OF_DEVICES, IDLE, TIMERS}}
 
 
-def _make(writes: Sequence[Write], journal: UndoJournal, undo: ExitStack) -> None:
+def _make(writes: Sequence[Write], journal: UndoJournal, undo: ExitStack) -> list[Write]:
     for write in writes:
         _keep(write.path, journal, undo)
         _write(write)
+    return [*writes]
 
 
 def _keep(path: Path, journal: UndoJournal, undo: ExitStack, *, inode: str = "") -> None:
@@ -157,7 +187,6 @@ def _keep(path: Path, journal: UndoJournal, undo: ExitStack, *, inode: str = "")
 
 
 def _write(write: Write) -> None:
-    """Write a value and verify that it is in force: the kernel rounds some values and ignores others."""
     try:
         write.path.write_text(write.value)
     except PermissionError as error:
@@ -168,13 +197,19 @@ def _write(write: Write) -> None:
             where=str(write.path),
             hint="check the value",
         ) from error
-    holds = _settings.held(write.path)
-    if holds != write.value and not _equal_numbers(holds, write.value):
-        raise UnsupportedError(
-            f"'{write.value}' was written, but the kernel uses '{holds}'",
-            where=str(write.path),
-            hint=f"write {holds} in the study",
-        )
+
+
+def _verify(made: Sequence[Write]) -> None:
+    """Verify that all values are in force, after the last one was written: the kernel rounds some, ignores others, and
+    changes some with others."""
+    for write in made:
+        holds = _settings.held(write.path)
+        if holds != write.value and not _equal_numbers(holds, write.value):
+            raise UnsupportedError(
+                f"'{write.value}' was written, but the kernel uses '{holds}'",
+                where=str(write.path),
+                hint=f"write {holds} in the study",
+            )
 
 
 def _equal_numbers(one: str, other: str) -> bool:

@@ -1,6 +1,7 @@
 """Read values from /sys and /proc; an unknown value is None. Writes nothing."""
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,17 @@ def geometry_of(block: Path) -> dict[str, Any]:
         "model": text(disk / "device/model"),
         "firmware": text(disk / "device/firmware_rev") or text(disk / "device/rev"),
     }
+
+
+def btrfs_directory(names: Collection[str], sys: Path = SYS) -> Path | None:
+    """Return ``/sys/fs/btrfs/UUID`` of the file system, which lists each of its devices; None if it is not btrfs.
+
+    ``names``: of the devices. A file system on LVM or md lists the joined device, not the disks.
+    """
+    for devices in (sys / "fs/btrfs").glob("*/devices"):
+        if not {entry.name for entry in entries(devices)}.isdisjoint(names):
+            return devices.parent
+    return None
 
 
 def discards(device: Path) -> bool:
