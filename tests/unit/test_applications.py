@@ -106,6 +106,33 @@ def test_the_loop_knows_when_each_transaction_ended(tmp_path: Path) -> None:
     assert ends[-1] / 1e9 == pytest.approx(driven.ended_s)
 
 
+def test_a_pause_is_in_no_latency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that is synced in 4 ms, and in 8 ms: with pauses of 100 ms, the rate hides the difference."""
+    now_ms = [0]
+    monkeypatch.setattr(_measured_run.time, "monotonic_ns", lambda: now_ms[0] * 10**6)
+    monkeypatch.setattr(
+        _measured_run.time, "sleep", lambda paused_s: now_ms.append(now_ms.pop() + round(paused_s * 1000))
+    )
+    for took_ms in (4, 8):
+        now_ms[:] = [0]
+        driven = _measured_run.repeated(
+            request(tmp_path, "log-file", transactions=3),
+            lambda _, ms=took_ms: now_ms.append(now_ms.pop() + ms),
+            0.1,
+        )
+        assert list(driven.latencies_ns) == [took_ms * 10**6] * 3
+        assert list(driven.ended_ns) == [(took_ms * n + 100 * (n - 1)) * 10**6 for n in (1, 2, 3)]
+        assert driven.ended_s == pytest.approx(0.3 + 0.003 * took_ms)
+
+
+def test_the_first_figure_of_a_log_with_pauses_is_its_latency() -> None:
+    names = ["transaction_p50", "transaction_rate", "transaction_p99"]
+    for interval, wanted in (("0s", names[1:]), ("10ms", names)):
+        paced = tool("log-file", interval=interval)
+        assert list(paced.headline()) == wanted
+        assert [metric.name for metric in paced.metrics()][: len(wanted)] == wanted
+
+
 def test_logs_of_pgbench(tmp_path: Path) -> None:
     """Client, transaction, microseconds, script, and the end by the day's clock."""
     now_s = time.time()

@@ -110,6 +110,11 @@ class Load(AnyLoad):
         return None if self.transactions is not None else parse_duration(self.runtime or DEFAULT_RUNTIME)
 
     @property
+    def is_held_back(self) -> bool:
+        """Whether it pauses by the clock: its rate is then what it asks for, also on a slower disk."""
+        return False
+
+    @property
     def most(self) -> int:
         """The number of transactions; with a run time a guess, for any medium, that is rarely exceeded."""
         return self.transactions or max(1, round((self.run_s or 0) * self.guessed_rate))

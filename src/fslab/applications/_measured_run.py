@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import accumulate, islice
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -131,9 +131,10 @@ def percentile(ordered: list[int], percent: int) -> int | None:
     return ordered[rank - 1] if 0 < rank < len(ordered) else None
 
 
-def repeated(drive: DriveRequest, transaction: Callable[[int], object]) -> Driven:
-    """Call ``transaction`` with 1, 2, … until the time or the number of transactions is reached. Time each call."""
-    latencies = array("q")
+def repeated(drive: DriveRequest, transaction: Callable[[int], object], pause_s: float = 0.0) -> Driven:
+    """Call ``transaction`` with 1, 2, … until the time or the number of transactions is reached. Time each call. The
+    pause after it is not in its latency."""
+    latencies, ends = array("q"), array("q")
     most = drive.load.transactions or math.inf
     number, began = 0, time.monotonic_ns()
     now, until = began, began + drive.run_s * 1e9 if drive.run_s is not None else math.inf
@@ -142,11 +143,12 @@ def repeated(drive: DriveRequest, transaction: Callable[[int], object]) -> Drive
         transaction(number)
         after = time.monotonic_ns()
         latencies.append(after - now)
+        ends.append(after)
+        if pause_s:  # a pause of none takes longer than some transactions
+            time.sleep(pause_s)
+            after = time.monotonic_ns()
         now = after
-    return Driven(
-        count=number, began_s=began / 1e9, ended_s=now / 1e9, latencies_ns=latencies,
-        ended_ns=islice(accumulate(latencies, initial=began), 1, None),
-    )  # fmt: skip
+    return Driven(count=number, began_s=began / 1e9, ended_s=now / 1e9, latencies_ns=latencies, ended_ns=ends)
 
 
 def sampled(buckets: Iterable[tuple[float, float, int]]) -> Iterator[int]:

@@ -82,17 +82,19 @@ class TransactionTool(ApplicationTool):
 
     logs = True
 
-    def metrics(self, parameters: Load) -> tuple[Metric, ...]:  # noqa: ARG002
-        return (
+    def metrics(self, parameters: Load) -> tuple[Metric, ...]:
+        found = (
             Metric(name=_RATE, unit=Unit.OPERATIONS_PER_SECOND),
             *(
                 Metric(name=name, unit=Unit.NANOSECONDS, better=Direction.LOWER)
                 for name in reversed(_NAMES.values())
             ),
         )
+        return self.headline_first(parameters, found)
 
-    def headline(self, parameters: Load) -> tuple[str, ...]:  # noqa: ARG002
-        return (_RATE, _NAMES[99])
+    def headline(self, parameters: Load) -> tuple[str, ...]:
+        """Return the rate and a percentile; before them, of a load that is held back, the median latency."""
+        return (*([_NAMES[50]] if parameters.is_held_back else []), _RATE, _NAMES[99])
 
     def read(self, parameters: Load, output: ToolOutput) -> Reading:
         """Parse the document. What the application's own check finds is a wrong answer."""
