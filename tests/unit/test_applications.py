@@ -108,18 +108,18 @@ def test_the_loop_knows_when_each_transaction_ended(tmp_path: Path) -> None:
 
 def test_a_pause_is_in_no_latency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A log that is synced in 4 ms, and in 8 ms: with pauses of 100 ms, the rate hides the difference."""
-    now_ms = [0]
-    monkeypatch.setattr(_measured_run.time, "monotonic_ns", lambda: now_ms[0] * 10**6)
-    monkeypatch.setattr(
-        _measured_run.time, "sleep", lambda paused_s: now_ms.append(now_ms.pop() + round(paused_s * 1000))
-    )
+    now_ms = 0.0
+
+    def passed(milliseconds: float) -> None:
+        nonlocal now_ms
+        now_ms += milliseconds
+
+    monkeypatch.setattr(time, "monotonic_ns", lambda: round(now_ms * 1e6))
+    monkeypatch.setattr(time, "sleep", lambda paused_s: passed(paused_s * 1000))
+    drive = request(tmp_path, "log-file", transactions=3)
     for took_ms in (4, 8):
-        now_ms[:] = [0]
-        driven = _measured_run.repeated(
-            request(tmp_path, "log-file", transactions=3),
-            lambda _, ms=took_ms: now_ms.append(now_ms.pop() + ms),
-            0.1,
-        )
+        now_ms = 0.0
+        driven = _measured_run.repeated(drive, lambda _: passed(took_ms), 0.1)  # noqa: B023 - called at once
         assert list(driven.latencies_ns) == [took_ms * 10**6] * 3
         assert list(driven.ended_ns) == [(took_ms * n + 100 * (n - 1)) * 10**6 for n in (1, 2, 3)]
         assert driven.ended_s == pytest.approx(0.3 + 0.003 * took_ms)

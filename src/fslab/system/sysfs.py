@@ -119,7 +119,7 @@ def geometry_of(block: Path) -> dict[str, Any]:
     }
 
 
-def btrfs_directory(names: Collection[str], sys: Path = SYS) -> Path | None:
+def btrfs_directory(names: Collection[str | None], sys: Path = SYS) -> Path | None:
     """Return ``/sys/fs/btrfs/UUID`` of the file system, which lists each of its devices; None if it is not btrfs.
 
     ``names``: of the devices. A file system on LVM or md lists the joined device, not the disks.
