@@ -172,7 +172,8 @@ MODE = re.compile(r"(read|write|randread|randwrite|rw|readwrite|randrw)(:-?\d+[k
 ZONES = frozenset({"zonerange", "zonesize", "zoneskip"})
 
 # Synchronous engines have one request in flight: fio ignores iodepth with them.
-SYNC_ENGINES = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
+MAPPING = "mmap"  # ignores sync and direct
+SYNC_ENGINES = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", MAPPING})
 ASYNC_ENGINES = frozenset({"libaio", "io_uring", "posixaio"})
 _SYNCED = frozenset({"1", "sync", "dsync"})  # values of 'sync' with which each write reaches the device
 METADATA_ENGINES = frozenset({"filecreate", "filestat", "filedelete", "falloc", "ftruncate"})
@@ -197,7 +198,7 @@ def directions(mode: str, options: Mapping[str, str | None]) -> tuple[str, ...]:
 
 def writes_through(sync: str | None, engine: str | None) -> bool:
     """Return whether option ``sync`` makes each write reach the device. It has no effect on mmap."""
-    return sync in _SYNCED and engine != "mmap"
+    return sync in _SYNCED and engine != MAPPING
 
 
 def repeats_data(options: Mapping[str, str | None]) -> bool:

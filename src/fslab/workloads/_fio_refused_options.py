@@ -20,6 +20,7 @@ from fslab.workloads._fio_options import (
     GROUP,
     KNOWN,
     LEFT_OUT,
+    MAPPING,
     METADATA_ENGINES,
     MODE,
     ORDER,
@@ -144,8 +145,8 @@ def conflicts(job: OneJob, before: Sequence[OneJob] = ()) -> Iterator[tuple[str,
     """Yield what cannot run in a job because of its other options, or of the jobs before it: the option, those that
     decide it if they are given beside a job file, and why, with what to do."""
     options, used, names = job.options, job.directions, [other.name for other in before]
-    if job.direct and any(size % SECTOR_BYTES for size in job.request_bytes):
-        yield "bs", frozenset({"bs", "direct"}), f"must be a multiple of {SECTOR_BYTES} bytes with direct I/O"
+    if job.direct:
+        yield from _of_direct(job)
     if options.get("zonemode", "none") == "none":
         for key in sorted(ZONES & options.keys()):
             yield (
@@ -172,6 +173,14 @@ def conflicts(job: OneJob, before: Sequence[OneJob] = ()) -> Iterator[tuple[str,
         yield "wait_for", frozenset(), f"no job '{job.after}' before '{job.name}': correct the name"
     elif [*names, job.name].count(job.after) > 1:
         yield "wait_for", frozenset(), f"several jobs are named '{job.after}': rename all but one of them"
+
+
+def _of_direct(job: OneJob) -> Iterator[tuple[str, frozenset[str], str]]:
+    if any(size % SECTOR_BYTES for size in job.request_bytes):
+        yield "bs", frozenset({"bs", "direct"}), f"must be a multiple of {SECTOR_BYTES} bytes with direct I/O"
+    if job.engine == MAPPING:
+        what = "has no effect with the I/O engine mmap, which is in the page cache"
+        yield "direct", frozenset({"direct", "ioengine"}), f"{what}: delete it, or use another engine"
 
 
 def of_exits(jobs: Sequence[OneJob]) -> Iterator[str]:

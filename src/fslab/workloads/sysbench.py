@@ -145,6 +145,8 @@ class SysbenchParameters(Parameters):
         if self.direct:
             if self.file_extra_flags != "direct":
                 raise ValueError("sysbench accepts no other 'file-extra-flags' beside direct")
+            if self.file_io_mode == "mmap":
+                raise ValueError("direct has no effect with 'file-io-mode: mmap', which is in the page cache")
             check_sectors("file-block-size", block)
             if self.total_bytes % (files * block):
                 nearest = shown_size(max(round(self.total_bytes / (files * block)), 1) * files * block)
