@@ -35,10 +35,8 @@ from fslab.workloads import (
     nearly_all_flushed,
 )
 
-_PREPARE_BYTES_PER_S = 300e6
-_GUESSED_EVENTS_PER_S = 10e3
-_LEAST_BYTES = 4 << 20
-_LEAST_EVENTS = 100
+_PREPARE_BYTES_PER_S, _GUESSED_EVENTS_PER_S = 300e6, 10e3
+_LEAST_BYTES, _LEAST_EVENTS = 4 << 20, 100
 _NS_PER_MS = 1e6
 _BUCKET = re.compile(r"^ +(\d+\.\d+) \|\**\s+(\d+)$", re.MULTILINE)
 _PERCENTILE = 95
