@@ -76,6 +76,39 @@ def test_writes_of_btrfs_with_fsync() -> None:
     assert found["copy-on-write"].startswith("The run fragmented its files into 2050 extents (before: 2)")
 
 
+def test_what_was_overwritten_in_the_page_cache_was_not_compressed() -> None:
+    """160 MiB over files of 16 MiB, which do not compress: the device received a tenth, as without the option."""
+    of = cell(mount="compress=zstd", parameters={"rw": "randwrite", "size": "16m"})
+    figures = written(16.5, 0.103)
+    for back_mib, found in ((16.25, []), (160.0, ["0.10"])):
+        told = stated(
+            seen(of, {**figures, "volume_written_back_bytes_flushed": back_mib * MIB}), "compression"
+        )
+        assert [each.text.split()[4] for each in told] == found
+    assert stated(seen(of, figures), "compression"), "without root"
+    assert not stated(seen(of, {**figures, "page_cache_written_bytes": 16.0 * MIB}), "compression")
+
+
+@pytest.mark.parametrize(("requests", "found"), [(6472, False), (800, True)])
+def test_whole_pages_for_parts_of_them_are_no_read_ahead(requests: int, found: bool) -> None:
+    """Reads of 512 bytes at random places, with POSIX_FADV_RANDOM: each reads a page. Read-ahead makes them larger."""
+    of = cell("ext4", parameters={"rw": "randread", "bs": "512", "size": "64m"})
+    figures = {
+        "read_amplification": 6.32, "device_read_bytes": 26_509_312.0, "device_read_requests": float(requests),
+    }  # fmt: skip
+    told = stated(seen(of, figures), "read-ahead")
+    assert [each.text for each in told] == [
+        "The device delivered 6.32 bytes for each byte read, in requests of 32.4 KiB on average."
+    ] * found
+
+
+def test_the_page_cache_absorbs_nothing_of_a_workload_that_only_reads() -> None:
+    """The access times that btrfs writes later."""
+    of = cell(mount="compress=zstd", parameters={"rw": "randread", "size": "64m"})
+    figures = {"device_written_bytes": 0.0, "device_written_bytes_flushed": 303_104.0}
+    assert not stated(seen(of, figures), "page-cache")
+
+
 def test_direct_writes_that_were_not() -> None:
     figures = written(128, 2.0, volume_dirtied_bytes=64.0 * MIB)
     of = cell("ext4", "data=journal", DIRECT)
@@ -452,7 +485,7 @@ def test_options_that_are_not_in_effect_explain_nothing(
         kind="options_not_in_effect", severity=Severity.WARNING, message="m", data={"options": dropped}
     )
     listed = tuple("compress=zstd:15" if "zstd:16" in each else each for each in mount.split(","))
-    figures = {"write_amplification": 0.6, "file_extents_before": 2.0, "file_extents": 2050.0}
+    figures = {**written(60, 0.6), "file_extents_before": 2.0, "file_extents": 2050.0}
     of = seen(
         cell("btrfs", mount), figures, validity=(warning,) if dropped else (),
         provenance=Provenance(observed={"mount_options": tuple(o for o in listed if o != "nodatacow")}),

@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 
 from fslab.cell import Cache
-from fslab.explain.evidence import Certainty, Evidence, Explanation
+from fslab.explain.evidence import Certainty, Evidence, EvidenceFigure, Explanation
 from fslab.explain.mechanisms import Mechanism, Switch, writes
 from fslab.units import format_size
 from fslab.workloads import Switchable
+
+_WASTE = 1.5
+_PAGE_BYTES = 4096
 
 
 class PageCacheAbsorption(Mechanism):
@@ -25,16 +28,15 @@ class PageCacheAbsorption(Mechanism):
         return evidence.traits.direct is False and evidence.traits.few_files
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        written = _to_be_written(evidence)
-        device = evidence.figure("device_written_bytes", "device bytes when the tool ended")
-        if written and device is not None and device.value < 0.5 * written:
+        name, received, written = _received(evidence)
+        if writes(evidence) and written and received is not None and received.value < 0.5 * written:
             yield self.explanation(
                 evidence,
-                f"When the tool ended, the device had received {format_size(device.value)} of {format_size(written)} "
+                f"When the tool ended, {name} had received {format_size(received.value)} of {format_size(written)} "
                 "written: the rest was in the page cache, or was never written back.",
-                device,
+                received,
                 evidence.figure("volume_dirtied_bytes", "dirtied"),
-                weight=written / max(device.value, 4096),
+                weight=written / max(received.value, 4096),
             )
         read = evidence.figure("read_amplification", "device bytes per byte read")
         if read is not None and read.value < 0.5:
@@ -42,12 +44,17 @@ class PageCacheAbsorption(Mechanism):
             yield self.explanation(evidence, text, read, weight=1.0)
 
 
-def _to_be_written(evidence: Evidence) -> float | None:
-    """Return how many bytes the device is to receive: those of the application. If data is compressed, or zeros are
-    not stored, it receives fewer, with copies or parity more: those that it had received after the final flush."""
-    if evidence.compresses or evidence.zeros or evidence.multiplied:
-        return evidence.value("device_written_bytes_flushed")
-    return evidence.written_bytes
+def _received(evidence: Evidence) -> tuple[str, EvidenceFigure | None, float | None]:
+    """Return who receives the bytes of the application, how many had been received when the tool ended, and of how
+    many. If data is compressed, or zeros are not stored, the device receives fewer, with copies or parity more: then
+    what left the page cache, or if that is unknown, what the device had received after the final flush."""
+    device = evidence.figure("device_written_bytes", "device bytes when the tool ended")
+    if not (evidence.compresses or evidence.zeros or evidence.multiplied):
+        return "the device", device, evidence.written_bytes
+    back = evidence.figure("volume_written_back_bytes", "written back when the tool ended")
+    if back is not None:
+        return "the file system", back, evidence.written_bytes
+    return "the device", device, evidence.value("device_written_bytes_flushed")
 
 
 class ReadAhead(Mechanism):
@@ -65,10 +72,19 @@ class ReadAhead(Mechanism):
         return evidence.traits.direct is False and not writes(evidence)
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        """Yield a statement if the requests to the device are larger than those of the tool, and than a page. Metadata,
+        and whole pages for parts of them, are read without read-ahead, too."""
         read = evidence.figure("read_amplification", "device bytes per byte read")
-        if read is not None and read.value > 1.5:
-            text = f"The device delivered {read.value:.2f} bytes for each byte read."
-            yield self.explanation(evidence, text, read, weight=read.value)
+        whole, requests = evidence.value("device_read_bytes"), evidence.figure("device_read_requests")
+        if read is None or whole is None or requests is None or not requests.value:
+            return
+        each = whole / requests.value
+        if read.value > _WASTE and each > _WASTE * max(_PAGE_BYTES, *evidence.traits.request_bytes):
+            text = (
+                f"The device delivered {read.value:.2f} bytes for each byte read, in requests of {format_size(each)} "
+                "on average."
+            )
+            yield self.explanation(evidence, text, read, requests, weight=read.value)
 
 
 class DelayedAllocation(Mechanism):

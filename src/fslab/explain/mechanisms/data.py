@@ -28,14 +28,30 @@ class DataCompression(Mechanism):
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         amplified = evidence.figure("write_amplification", "device bytes per byte written")
-        if amplified is not None and amplified.value < 0.9:
+        received, sent = evidence.value("device_written_bytes_flushed"), _sent_bytes(evidence)
+        if amplified is not None and received and sent and received < 0.9 * sent:
             zeros = ", and the tool writes hardly anything but zeros" if evidence.zeros else ""
-            text = (
-                f"Compression: the device received {amplified.value:.2f} bytes for each byte written{zeros}."
+            text = f"Compression: the device received {received / sent:.2f} bytes for each byte sent to it{zeros}."
+            yield self.explanation(
+                evidence,
+                text,
+                amplified,
+                evidence.figure("volume_written_back_bytes_flushed", "written back"),
+                weight=sent / received,
             )
-            yield self.explanation(evidence, text, amplified, weight=1 / amplified.value)
         if (cpu := _cpu_of_writes(evidence, "compression")) is not None:
             yield self.explanation(evidence, *cpu, weight=0.1, certainty=Certainty.COINCIDES)
+
+
+def _sent_bytes(evidence: Evidence) -> float | None:
+    """Return the bytes of the application that left the page cache: what was overwritten or deleted there was not
+    compressed. Without root, only what the whole machine wrote back until the tool ended is known."""
+    written = evidence.written_bytes
+    if written is None or evidence.traits.direct is True:
+        return written
+    back = evidence.value("volume_written_back_bytes_flushed")
+    known = evidence.value("page_cache_written_bytes") if back is None else back
+    return written if known is None else min(written, known)
 
 
 def _cpu_of_writes(evidence: Evidence, including: str) -> tuple[str, EvidenceFigure, EvidenceFigure] | None:
