@@ -1,7 +1,7 @@
 """Explanations: the evidence on causes in each cell of a campaign, those with the most weight, and ablations."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from shlex import quote
 from typing import Any
 
@@ -138,6 +138,20 @@ def ranking(everything: Sequence[Evidence]) -> list[RankedMechanism]:
         found.setdefault(each.mechanism, []).append(each)
     ranked = [_ranked(name, each_of, everything) for name, each_of in found.items()]
     return sorted(ranked, key=lambda each: (-each.contrast, -each.weight, -len(each.cells), each.mechanism))
+
+
+def in_order(everything: Sequence[Evidence]) -> Iterator[tuple[Evidence, list[tuple[Explanation, bool]]]]:
+    """Yield each cell with its statements, in the order of the ranking of all cells of its workload, and whether these
+    have the mechanism alike."""
+    ranked: dict[str, dict[str, tuple[int, bool]]] = {}
+    for seen in everything:
+        if seen.workload not in ranked:
+            beside = [each for each in everything if each.workload == seen.workload]
+            places = enumerate(ranking(beside))
+            ranked[seen.workload] = {each.mechanism: (place, each.alike) for place, each in places}
+        own = ranked[seen.workload]
+        found = sorted(mechanisms.statements_of(seen), key=lambda each: own[each.mechanism])
+        yield seen, [(each, own[each.mechanism][1]) for each in found]
 
 
 def _ranked(name: str, found: Sequence[Explanation], everything: Sequence[Evidence]) -> RankedMechanism:

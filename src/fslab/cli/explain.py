@@ -205,19 +205,19 @@ SHOWN = 5
 
 
 def show(everything: Sequence[Evidence]) -> None:
-    """Print all explanations, cell by cell, each with its counters below it."""
+    """Print all explanations, cell by cell, those in which the stacks differ most first, each with its counters below
+    it."""
     from rich.text import Text
 
     from fslab.api import explanations
-    from fslab.explain.mechanisms import statements_of
 
     screen = console()
-    for seen in everything:
-        found = statements_of(seen)
+    for seen, found in explanations.in_order(everything):
         about = Text(f"{seen.workload}, {seen.stack}", style="bold")
         screen.print(about if found else about.append(": no mechanism found", style="not bold"))
-        for statement in found:
-            print_wrapped(f"  {statement.text} ({statement.certainty})")
+        for statement, alike in found:
+            also = "; all stacks have it alike" * alike
+            print_wrapped(f"  {statement.text} ({statement.certainty}{also})")
             for figure in statement.figures:
                 print_wrapped(f"      {figure}", style="dim")
             print_wrapped(f"      falsified if: {statement.refuted_by}", style="dim")
