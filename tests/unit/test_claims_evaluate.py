@@ -180,6 +180,19 @@ def test_an_order_is_replicated_small_a_tie_reversed_or_open(
     assert (found.verdict, found.margin) == (verdict, margin)
 
 
+@pytest.mark.parametrize(
+    ("xfs", "verdict"),
+    [
+        ([5.0] * 20, TIE),
+        ([4.0, 5.0, 5.0, 4.0] * 5, OPEN),  # 0.8 to 1
+    ],
+)
+def test_equal_figures_are_not_the_opposite_order(xfs: list[float], verdict: ClaimVerdict) -> None:
+    """An interval that ends at 1 contains 1. With ties it covers only with its ends."""
+    found = answer(claim("xfs > ext4"), [(EXT4, [5.0] * 20), (XFS, xfs)])
+    assert (found.verdict, found.findings[0].high) == (verdict, 1.0)
+
+
 @independent
 def test_direction_and_size_are_judged_apart() -> None:
     values = against_ext4(140.0)

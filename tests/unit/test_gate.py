@@ -19,6 +19,7 @@ from tests.unit.compared import BEGUN, CLAT, FACTS, around, cell, compared, tria
 from fslab.analysis import regression_gate
 from fslab.analysis.campaign_comparison_lines import CampaignComparison
 from fslab.analysis.regression_gate import GateAnswer, GateVerdict, failed_words, gate_words, unsure_words
+from fslab.answers.model import INDEPENDENCE_LEAST
 from fslab.cli.compare import Gate, compare
 from fslab.cli.option_groups import described
 from fslab.errors import InconclusiveError, NotComparableError, RegressionError, StoreError, UsageError
@@ -73,6 +74,15 @@ class TestGate:
         assert known(line.answer.interval).low > 0.95
         assert known(line.answer.interval_if_correlated).low < 0.95
         assert 5 < known(verdict.needed) <= 20
+
+    def test_a_tie_only_if_trials_are_independent_is_unsure(self) -> None:
+        """The interval is 0.94 to 1.06, and 0.89 to 1.12 for trials that resemble the ones before."""
+        values = [100 * step for step in (0.96, 0.98, 1.0, 1.02, 1.04)]
+        found = compared(trials(cell(), values), trials(cell(), values, "b"))
+        verdict = gate(found, different=True)
+        assert self.counts(verdict) == (0, 0, 1)
+        assert found.lines[0].verdict == "alike (± 10 %)"
+        assert verdict.needed == INDEPENDENCE_LEAST
 
     def test_too_few_trials_are_unsure_and_it_says_how_many_would_do(self) -> None:
         verdict = self.judged([0.5, 1.0], values=2)

@@ -131,12 +131,14 @@ def _of_counts(answer: Answer) -> GateAnswer:
 
 
 def _different(line: ComparisonLine) -> GateAnswer:
-    """Return FAILS if the difference is significant after Holm's correction. UNSURE if only before it, or only if
-    trials are independent, or if neither a difference nor a tie within the margin is shown."""
-    if line.is_broken or _is_firm(line.answer):
+    """Return FAILS if the difference is significant after Holm's correction. UNSURE if only before it, or if neither a
+    difference nor a tie within the margin is shown, or either only if trials are independent."""
+    answer = line.answer
+    if line.is_broken or _is_firm(answer):
         return GateAnswer.FAILS
-    same = line.answer.verdict in {Verdict.ALIKE, Verdict.NONE_SEEN}
-    return GateAnswer.CLEAR if same else GateAnswer.UNSURE
+    wide, most = answer.interval_if_correlated, 1 + answer.margin
+    alike = answer.verdict is Verdict.ALIKE and (wide is None or (1 / most <= wide.low and wide.high <= most))
+    return GateAnswer.CLEAR if alike or answer.verdict is Verdict.NONE_SEEN else GateAnswer.UNSURE
 
 
 def _needed(unsure: Sequence[ComparisonLine], limit: float | None) -> int | None:
@@ -157,7 +159,7 @@ def _enough(line: ComparisonLine, limit: float | None) -> int | None:
     difference or a tie is shown."""
     answer = line.answer
     unproven = answer.winner == answer.under and not _is_firm(answer)
-    if answer.holds and answer.fragile:
+    if (answer.holds and answer.fragile) or (limit is None and answer.verdict is Verdict.ALIKE):
         return INDEPENDENCE_LEAST
     further = min(answer.n) + answer.further if answer.further else None
     if limit is None or unproven or answer.interval is None:

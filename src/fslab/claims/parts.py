@@ -47,8 +47,11 @@ class Bounds:
         return self.low <= low and high <= self.high
 
     def exclude(self, low: float, high: float) -> bool:
-        """Return whether no value from ``low`` to ``high`` lies within the bounds."""
-        if self.strict:
+        """Return whether no value from ``low`` to ``high`` lies within the bounds.
+
+        Of a direction: whether all lie on the other side of 1, because equal figures are not the opposite order.
+        """
+        if self.strict and not self.is_direction:
             return high <= self.low or low >= self.high
         return high < self.low or low > self.high
 
