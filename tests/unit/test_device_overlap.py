@@ -82,6 +82,7 @@ def test_snapshots_of_a_volume_and_of_what_lies_on_it(tree: Tree) -> None:
         ("target/core/fileio_0/x/info",
          "Status: ACTIVATED\n        TCM FILEIO ID: 0        File: /dev/sda  Size: 1  Mode: O_DSYNC Async: 0"),
         ("usb_gadget/g/functions/mass_storage.0/lun.0/file", "/dev/sda"),
+        ("../../class/rnbd-server/ctl/devices/x/block_dev/dev", "8:0"),
     ],
 )  # fmt: skip
 def test_what_the_kernel_exports_is_in_use(

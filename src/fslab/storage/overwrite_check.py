@@ -199,6 +199,9 @@ def _check_exports(numbers: set[str], path: str) -> None:
             named = re.search(pattern, sysfs.text(file) or "")
             if named and _source_number(named[1]) in numbers:
                 raise UnsafeError(f"is exported ({by})", where=path, hint="choose another device")
+    for device in (sysfs.SYS / "class/rnbd-server/ctl/devices").glob("*/block_dev"):
+        if sysfs.text(device / "dev") in numbers:
+            raise UnsafeError("is exported (RNBD)", where=path, hint="choose another device")
 
 
 def _check_loops(numbers: set[str], path: str) -> None:
