@@ -8,11 +8,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from sqlalchemy import NullPool, create_engine, inspect
 from tests.made import campaign, trial
 from tests.postgresql import Cluster
 from tests.store.sql import sql
 
-from fslab.errors import StoreError, StoreLostError
+from fslab.errors import NotStoredError, StoreError, StoreLostError
 from fslab.store import connections, database_errors, schema, store_url
 from fslab.store.store import Store
 
@@ -179,6 +180,32 @@ def test_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -
         with pytest.raises(StoreError, match="another program"):
             Store.open(str(other), create=create)
     assert other.read_bytes() == before
+
+
+def tables(url: str) -> list[str]:
+    """Return the names of the tables of a database."""
+    with create_engine(url, poolclass=NullPool).connect() as connection:
+        return inspect(connection).get_table_names()
+
+
+def test_reading_makes_no_table_in_a_database_without_a_store(empty: str, tmp_path: Path, kind: str) -> None:
+    if kind == "sqlite":
+        (tmp_path / "new directory").mkdir()
+        sql(empty, "PRAGMA user_version = 1")
+    with pytest.raises(NotStoredError, match="the store does not exist"):
+        Store.open(empty, create=False)
+    assert tables(empty) == []
+
+
+def test_a_table_of_another_program_on_a_server_stays_its_own(cluster: Cluster) -> None:
+    url = cluster.url_of(cluster.database())
+    sql(url, "CREATE TABLE metrics (id integer)")
+    sql(url, "INSERT INTO metrics VALUES (1)")
+    with pytest.raises(StoreError, match='"metrics" already exists') as caught:
+        Store.open(url)
+    assert "create one for fslab" in str(caught.value)
+    sql(url, "UPDATE metrics SET id = 2")
+    assert tables(url) == ["metrics"]
 
 
 def test_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:

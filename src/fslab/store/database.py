@@ -58,7 +58,7 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
             if engine.dialect.name == "postgresql":
                 with engine.connect() as connection:
                     _check_owners(connection, place)
-            _create_if_new(engine, place)
+            _create_if_new(engine, url, create=create)
     except BaseException:
         engine.dispose()
         raise
@@ -170,10 +170,14 @@ def _check_encoding(engine: Engine, place: str) -> None:
         raise StoreError(f"the encoding of the database is {found}: UTF8 is required", where=place, hint=hint)
 
 
-def _create_if_new(engine: Engine, place: str) -> None:
+def _create_if_new(engine: Engine, url: URL, *, create: bool) -> None:
+    """Create the tables if there are none. NotStoredError instead if not ``create``."""
+    place = place_of(url)
     with engine.connect() as connection:
         if not _is_new(connection, place):
             return
+    if not create:
+        raise _missing(url)
     with engine.connect().execution_options(**{connections.WRITING: True}) as connection, connection.begin():
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CREATION_LOCK})

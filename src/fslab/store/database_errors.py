@@ -81,6 +81,7 @@ def _hint(said: str) -> str | None:
         "interrupted": endless,
         "statement timeout": endless,
         "permission denied": _DENIED_HINT,
+        "already exists": "another program uses this database: create one for fslab (CREATE DATABASE)",
         "unable to open": "this user cannot open the store or its directory: change permissions, or use --store",
     }
     return next((hint for words, hint in hints.items() if words in said), None)

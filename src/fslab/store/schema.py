@@ -268,8 +268,8 @@ END $$
 
 
 def create_tables(connection: Connection) -> None:
-    """Create everything, in the caller's transaction."""
-    metadata.create_all(connection)
+    """Create everything, in the caller's transaction. An error if another program has a table of one of these names."""
+    metadata.create_all(connection, checkfirst=False)
     for statement in _TRIGGERS.get(connection.dialect.name, lambda: ())():
         connection.execute(text(statement))
     version = Table(VERSION_TABLE, MetaData(), Column("version_num", String(32), primary_key=True))
