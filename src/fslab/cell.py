@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
 from fslab.names import Shown, Word
+from fslab.units import Size
 
 Scalar = str | int | float | bool
 Item = TypeVar("Item")
@@ -132,7 +133,7 @@ class MachineSpec(Frozen):
     type: str = "host"
     kernel: str | None = None
     modules: str | None = None
-    memory: str | None = None
+    memory: Size | None = None
 
     @property
     def limits_tool(self) -> bool:

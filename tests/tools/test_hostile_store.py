@@ -268,6 +268,12 @@ def test_a_time_limit_that_is_none_is_refused(altered: Altered, limit_s: float) 
     assert "contains data that fslab did not write: time_limit_s" in altered.refused()
 
 
+def test_a_memory_that_is_no_size_is_refused(altered: Altered) -> None:
+    spec = altered.altered("SELECT spec FROM cells", lambda cell: cell["stack"]["machine"].update(memory="x"))
+    altered.execute("UPDATE cells SET spec = ?", json.dumps(spec))
+    assert "contains data that fslab did not write: stack.machine.memory" in altered.refused()
+
+
 @pytest.mark.parametrize(
     "fact", [{"memory_bytes": "x"}, {"kernel": 6}, {"cpu": 1.5}, {"hostname": []}, {"cpus": []}]
 )

@@ -29,7 +29,7 @@ from fslab.store.database_errors import checked_contents
 from fslab.store.store import Store
 from fslab.study.model import Study
 from fslab.system import paths
-from fslab.units import first_of, parse_size
+from fslab.units import first_of
 from fslab.workloads import parsed
 
 
@@ -194,8 +194,6 @@ def check_stored(campaign: Campaign, store: Store) -> Campaign:
             feasibility.check_plugins(cell)
             parsed_stack(cell.stack)
             parsed(cell.workload)
-            if cell.stack.machine.memory is not None:
-                parse_size(cell.stack.machine.memory)
     return campaign
 
 

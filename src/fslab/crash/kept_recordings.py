@@ -26,7 +26,6 @@ from fslab.errors import FslabError, StoreError
 from fslab.storage.filesystem_options import not_shown
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import files, path_owners, untrusted_files
-from fslab.units import parse_size
 
 ABOUT = "about.json"
 VERSION = 2  # what the files of a sequence hold at its start, and the forms of its steps
@@ -178,10 +177,8 @@ def _loaded(place: Path, identity: str) -> KeptRecording:
     recording.table()
     if (made_in := about.get("made_in")) is None:
         return KeptRecording(recording=recording, tested=tested, source=source)
-    memory, kernel = made_in["memory"], names.shown(str(made_in["kernel"]))
-    if memory is not None:
-        parse_size(memory)
-    machine = MachineSpec(type=names.word(made_in["machine"]), memory=memory)
+    kernel = names.shown(str(made_in["kernel"]))
+    machine = MachineSpec(type=names.word(made_in["machine"]), memory=made_in["memory"])
     return KeptRecording(recording=recording, tested=tested, source=source, machine=machine, kernel=kernel)
 
 
