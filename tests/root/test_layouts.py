@@ -193,7 +193,7 @@ def test_after_a_crash_everything_is_gone(own_directories: Path) -> None:
         undo.pop_all()
         workspace.exit.pop_all()
     journal.close()
-    assert {entry.kind for entry in cleanup.clean(campaign)} == {"mount", "loop", "image"}
+    assert {entry.kind for entry in cleanup.clean(campaign)} == {"mount", "loop", "loop device", "image"}
     assert cleanup.clean(campaign) == []
     workspace.runtime.rmdir()
 

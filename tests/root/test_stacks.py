@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -272,6 +273,34 @@ def test_a_device_that_could_not_discard_can_again_after_the_campaign(
         real(device)
         assert loop_devices.attached_to(image) == [device], "it is in use"
         loop_devices.detach(image)
+
+
+KILLED_BETWEEN_TRIALS = """
+import os, signal
+from contextlib import ExitStack
+from fslab.campaign import cleanup
+from fslab.storage import stack
+from tests.root.test_stacks import spec
+
+with cleanup.opened_workspace("test-0012", frozenset()) as workspace:
+    with ExitStack() as undo:
+        up = stack.build(spec(), workspace, undo, slot="m", make=True)
+    print(up.device.path, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_it_can_also_after_a_kill_between_two_trials() -> None:
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED_BETWEEN_TRIALS], check=False, capture_output=True, text=True
+    )
+    device = Path(killed.stdout.strip())
+    former = (sysfs.block_directory(device) / "queue").stat().st_ino
+    done, failures = cleanup.clean_all()
+    assert failures == []
+    assert ("loop device", str(device)) in [(entry.kind, entry.target) for _, entry in done]
+    if loop_devices.backing_of(device) is None:  # else another campaign uses it already
+        assert (sysfs.block_directory(device) / "queue").stat().st_ino != former
 
 
 def test_the_queue_is_not_that_of_an_earlier_image(

@@ -195,6 +195,8 @@ def _check_ours(campaign: str, entry: JournalEntry) -> None:
         ours = tuning.is_setting(Path(entry.target.partition("=")[0]))
     elif entry.kind == tuning.TIMER:
         ours = tuning.is_timer(entry.target)
+    elif entry.kind == loop_devices.RENEWED:
+        ours = loop_devices.NAME.fullmatch(entry.target) is not None
     elif entry.kind in _LAYOUTS:
         ours = entry.target == volume_name(campaign)
     elif entry.kind == user_mounts.KIND:
@@ -246,13 +248,6 @@ def _unmount(entry: JournalEntry) -> None:
                 raise
 
 
-def _detach(target: str) -> None:
-    devices = loop_devices.attached_to(Path(target))
-    loop_devices.detach(Path(target))
-    for device in devices:
-        loop_devices.renew(device)
-
-
 def _remove_directory(target: str) -> None:
     path = Path(target)
     if path.is_dir():
@@ -297,7 +292,8 @@ _ON_DEVICES = {
     user_mounts.KIND: user_mounts.again,
 }
 UNDO: Mapping[str, Callable[[str], None]] = {
-    "loop": _detach,
+    "loop": lambda target: loop_devices.detach(Path(target)),
+    loop_devices.RENEWED: lambda target: loop_devices.renew(Path(target)),
     "image": lambda target: Path(target).unlink(missing_ok=True),
     "directory": _remove_directory,
     "tree": _remove_tree,

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import struct
 import time
 from collections.abc import Iterator
@@ -139,6 +140,10 @@ def forget_read_ahead(device: Path) -> None:
     amount = sysfs.SYS / "block" / device.name / "queue/read_ahead_kb"
     if sysfs.number(amount) != READ_AHEAD_KIB:
         amount.write_text(str(READ_AHEAD_KIB))
+
+
+RENEWED = "loop device"  # kind of journal entries
+NAME = re.compile(r"/dev/loop\d+")
 
 
 def renew(device: Path) -> None:

@@ -87,9 +87,6 @@ def attach(
     device, check = _attached(image, workspace, undo, words, new=discard)
     if not discard:
         loop_devices.forbid_discard(device)
-        if (forbidden := f"no discard {device}") not in workspace.media:
-            workspace.media[forbidden] = True
-            workspace.exit.callback(loop_devices.renew, device)
     block_queue.adapt_throttling(device)  # to the disk that the image lies on
     used = loop_devices.uses_direct_io(device)
     facts = {
@@ -125,6 +122,10 @@ def _attached(
     while True:
         with ExitStack() as attempt:
             device = attempt.enter_context(loop_devices.added()) if new else loop_devices.free()
+            if not new and (renewed := f"renewed {device}") not in workspace.media:
+                renew = partial(loop_devices.renew, device)
+                undone_later(workspace.journal, loop_devices.RENEWED, device, workspace.exit, renew)
+                workspace.media[renewed] = True
             undone_later(workspace.journal, "loop", image, attempt, partial(loop_devices.detach, image))
             try:
                 held = files.held(device, attempt)
