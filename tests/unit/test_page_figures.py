@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import vl_convert
 from tests.browser import campaigns
 from tests.browser.campaigns import BTRFS, EXT4, XFS
 from tests.unit import compared
@@ -13,7 +14,7 @@ from tests.unit import compared
 from fslab.cell import Cell, MachineSpec, StackSpec
 from fslab.report import paper_table
 from fslab.report.build import build
-from fslab.report.figures import points
+from fslab.report.figures import paper, points
 from fslab.report.figures.over_time import OrderPoint
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
@@ -45,6 +46,20 @@ def test_figures_of_two_campaigns_have_different_ids() -> None:
     assert all(part.sweeps for part in page.parts)
     ids = [figure.id for figure in assemble.figures(page)]
     assert sorted(ids) == sorted(set(ids))
+
+
+def test_a_name_of_a_figure_is_no_expression_of_vega() -> None:
+    evil = 'x\\" + upper("evil") + "\n'
+    metric = Metric(name=evil, unit=Unit.IOPS)
+    values = {evil: Value(value=1.0, unit=Unit.IOPS)}
+    found = [each for stack in (EXT4, XFS) for each in trials(stack, 1.0, metrics=values)]
+    report = built(found, metric)
+    (row,), looks = report.rows, StackStyles.of(report.stacks)
+    point = points.PlotPoint(stack="xfs", block=0, value=1.0, kind="usable")
+    figure = points.points_figure("w", row, [point], looks, heat.best_of(row))
+    svg = vl_convert.vegalite_to_svg(paper.on_paper(figure.spec), vl_version=paper.VEGA_LITE)
+    assert "evil" in svg
+    assert "EVIL" not in svg
 
 
 def test_names_that_make_the_same_text_have_different_ids() -> None:

@@ -201,9 +201,27 @@ def figure(
     spec = {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json", "background": None, "config": _CONFIG,
         "params": [{"name": "binary", "value": False}],  # read by the label expressions
-        "description": description or title, "usermeta": {}, **size, **more,
+        "description": description or title, "usermeta": {}, **size, **_plain_titles(more),
     }  # fmt: skip
     return Figure(id=key, title=title, caption=caption, alt=alt, spec=spec, marks=marks)
+
+
+def _plain_titles(part: Any) -> Any:
+    """Return a part of a specification with titles on one line and without backslashes: names are from the store, and
+    Vega-Lite makes expressions of titles, in which it escapes only quotes."""
+    match part:
+        case dict():
+            return {
+                key: " ".join(each.split()).replace("\\", "/")
+                if key == "title" and isinstance(each, str)
+                else each
+                if key == "values"
+                else _plain_titles(each)
+                for key, each in part.items()
+            }
+        case list():
+            return [_plain_titles(each) for each in part]
+    return part
 
 
 def quantity(field: str, title: str | None, **more: Any) -> dict[str, Any]:
