@@ -22,10 +22,11 @@ from fslab.system import signals
 GARBAGE = 20_000
 # Errors of writes to standard output if it is a file; EFBIG: setrlimit(2), RLIMIT_FSIZE.
 _FULL = FULL_DISK | {errno.EFBIG}
-# A name that is too long, a loop of links; what root may not read or write, what is full, or whose server has ended
-# (FUSE, NFS).
+# A name that is too long, a loop of links, a file in the place of a directory; what root may not read or write, what is
+# full, or whose server has ended (FUSE, NFS).
 _OF_PATHS = _FULL | {
-    errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EROFS, errno.ENOTCONN, errno.ESTALE,
+    errno.ENAMETOOLONG, errno.ELOOP, errno.EEXIST, errno.ENOTDIR, errno.EACCES, errno.EROFS, errno.ENOTCONN,
+    errno.ESTALE,
 }  # fmt: skip
 
 

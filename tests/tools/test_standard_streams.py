@@ -159,6 +159,7 @@ def test_a_traceback_has_no_control_characters_of_what_it_quotes() -> None:
             "the current directory was removed: change to another one",
         ),
         ((errno.ENOTCONN, "Not connected", "/a/b"), "/a/b: Not connected"),
+        ((errno.EEXIST, "File exists", "/a/b"), "/a/b: File exists"),
         ((errno.EROFS, "Read-only file system", "/a/b"), "/a/b: Read-only file system"),
         ((errno.ENOSPC, "No space left on device", "/a/b"), "/a/b: No space left on device"),
     ],
