@@ -117,7 +117,6 @@ def test_a_cell_that_does_not_fit_its_id_is_not_measured(altered: Altered) -> No
     [
         ("stack", {"medium": {"name": "here", "type": "ram", "options": {"size": "../../x"}}}),
         ("stack", {"layout_options": {"disks": "x"}}),
-        ("stack", {"machine": {"type": "uml", "memory": "1g init=/x"}}),
         ("workload", {"parameters": {}}),
         ("workload", {"tool": "fio", "parameters": {"rw": "write", "size": "1m", "exec_prerun": "touch ran"}}),
         ("workload", {"tool": "command"}),
@@ -269,7 +268,9 @@ def test_a_time_limit_that_is_none_is_refused(altered: Altered, limit_s: float) 
 
 
 def test_a_memory_that_is_no_size_is_refused(altered: Altered) -> None:
-    spec = altered.altered("SELECT spec FROM cells", lambda cell: cell["stack"]["machine"].update(memory="x"))
+    spec = altered.altered(
+        "SELECT spec FROM cells", lambda cell: cell["stack"]["machine"].update(memory="1g init=/x")
+    )
     altered.execute("UPDATE cells SET spec = ?", json.dumps(spec))
     assert "contains data that fslab did not write: stack.machine.memory" in altered.refused()
 
