@@ -209,11 +209,14 @@ def test_a_table_of_another_program_on_a_server_stays_its_own(cluster: Cluster) 
 
 
 def test_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
-    text = tmp_path / "notes.txt"
-    text.write_text("no database\n" * 100)
-    with pytest.raises(StoreError, match="file is not a database"):
-        Store.open(str(text))
-    assert text.read_text() == "no database\n" * 100
+    """SQLite removes files beside it that have the names of its journals."""
+    texts = [tmp_path / f"notes{end}" for end in ("", "-journal", "-wal", "-shm")]
+    for each in texts:
+        each.write_text("no database\n" * 100)
+    for create in (True, False):
+        with pytest.raises(StoreError, match="file is not a database"):
+            Store.open(str(texts[0]), create=create)
+    assert [each.read_text() for each in texts] == ["no database\n" * 100] * 4
 
 
 def test_places_that_cannot_hold_a_store(tmp_path: Path) -> None:

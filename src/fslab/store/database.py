@@ -20,6 +20,7 @@ from fslab.store.schema import SCHEMA, VERSION_TABLE, create_tables, metadata, s
 from fslab.store.store_url import URL_HINT, file_of, place_of, store_url
 from fslab.system import files
 
+_SQLITE = b"SQLite format 3\0"  # sqlite.org/fileformat2.html, "Magic Header String"
 _TAKE_ALL = ("UTF8", "SQL_ASCII")  # PostgreSQL encodings for any text; SQL_ASCII keeps bytes as they are
 _CREATION_LOCK = 0x66736C6162  # PostgreSQL advisory lock, "fslab"
 
@@ -73,19 +74,26 @@ def _options(url: URL, reading: readonly.Connector | None) -> dict[str, Any]:
 
 
 def _is_there(path: Path) -> bool:
-    """Return whether the file exists and is not empty. StoreError for what is no regular file: SQLite takes a disk,
-    whose size it reads as 0, for an empty database, and its tables would replace what is on the disk."""
+    """Return whether the file exists and is not empty. StoreError for what is no database, before SQLite opens it: of a
+    disk, it reads the size as 0, and its tables would replace what is there; beside another file, it removes what has
+    the names of its journals."""
+    head = b""
     try:
-        about = path.stat()  # once: another process may just create the file
+        mode = path.stat().st_mode  # once: another process may just create the file
+        if stat.S_ISREG(mode):
+            with path.open("rb") as file:
+                head = file.read(len(_SQLITE))
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
         raise StoreError(f"cannot be opened: {error.strerror}", where=str(path)) from error
-    if stat.S_ISDIR(about.st_mode):
+    if stat.S_ISDIR(mode):
         raise StoreError("is a directory", where=str(path), hint="name the file inside it")
-    if not stat.S_ISREG(about.st_mode):
+    if not stat.S_ISREG(mode):
         raise StoreError("is not a regular file", where=str(path), hint="name the file of a store (--store)")
-    return about.st_size > 0
+    if head not in {b"", _SQLITE}:
+        raise StoreError("file is not a database", where=str(path), hint="name the file of a store (--store)")
+    return bool(head)
 
 
 def _missing(url: URL) -> NotStoredError:
