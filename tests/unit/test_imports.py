@@ -61,7 +61,7 @@ untrusted_text: system
 registry: errors plugins
 plugins: errors system
 safe_output: errors names system
-cell: names
+cell: names units
 trial_record: cell names units
 stopping_settings: cell
 filesystem_abilities: units
