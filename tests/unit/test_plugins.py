@@ -18,7 +18,7 @@ from fslab.api import capabilities
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.errors import PluginError, ToolOutputError, UsageError
 from fslab.registry import Registry
-from fslab.workloads import Commands, ToolOutput, parsed
+from fslab.workloads import Commands, Reading, ToolOutput, parsed
 
 GROUP = "fslab.animals"
 HORSE = """\
@@ -347,8 +347,17 @@ def test_a_cell_is_another_one_with_another_version() -> None:
 
 def test_what_a_workload_of_a_plugin_returns_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     workload = parsed(WorkloadSpec(name="w", tool="dd", parameters={"op": "write", "count": 1}))
-    monkeypatch.setattr(type(workload.tool), "read", lambda *_: {"rate": 5.0})
-    with pytest.raises(ToolOutputError, match="dd: its 'read' returns a dict, not a Reading"):
-        workload.read(ToolOutput(stdout="", stderr="", duration_s=1.0))
+    (metric, *_) = (each.name for each in workload.metrics())
+    returned: list[tuple[object, str]] = [
+        ({"rate": 5.0}, "dd: its 'read' returns a dict, not a Reading"),
+        (Reading(metrics={metric: -5.0}), f"dd reported a negative number or no finite one: {metric}"),
+        (Reading(metrics={metric: "5"}), "dd's output is not as documented .TypeError"),  # type: ignore[dict-item]
+        (Reading(metrics=[metric]), "dd's output is not as documented .AttributeError"),  # type: ignore[arg-type]
+        (Reading(metrics={"other": 5.0}), "dd: its 'read' returns what its 'metrics' do not declare: other"),
+    ]
+    for value, told in returned:
+        monkeypatch.setattr(type(workload.tool), "read", lambda *_, value=value: value)
+        with pytest.raises(ToolOutputError, match=told):
+            workload.read(ToolOutput(stdout="", stderr="", duration_s=1.0))
     with pytest.raises(PluginError, match="command 'touch f' is a text"):
         Commands(run="touch f")  # type: ignore[arg-type]

@@ -155,11 +155,11 @@ def test_of_many_matches_only_the_last_one_is_kept() -> None:
     assert most < 1 << 20
 
 
-@pytest.mark.parametrize("said", ["nan", "-inf", "1e999"])
-def test_what_is_no_finite_number_is_no_figure(said: str) -> None:
+@pytest.mark.parametrize("said", ["nan", "-inf", "1e999", "-5"])
+def test_what_is_negative_or_not_finite_is_no_figure(said: str) -> None:
     """A ratio or an export of it has no meaning."""
     parameters = parsed(run="x", **{"metrics.rate.pattern": "rate: (.*)"})
-    with pytest.raises(ToolOutputError, match="no finite number: rate"):
+    with pytest.raises(ToolOutputError, match="no finite one: rate"):
         read(COMMAND, parameters, ToolOutput(stdout=f"rate: {said}\n", stderr="", duration_s=1))
 
 

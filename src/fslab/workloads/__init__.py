@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import isfinite
+from math import inf
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 
 from pydantic import ValidationError
@@ -287,26 +287,35 @@ class ParsedWorkload(Generic[P]):
         return tuple(shown(argv) for argv in self.tool.own_commands(self.parameters, job))
 
     def read(self, output: ToolOutput) -> Reading:
-        """Parse the tool's output. ToolOutputError if that fails, or if a figure is infinite or no number;
-        NoSpaceError if stderr shows that reason."""
+        """Parse the tool's output. ToolOutputError if that fails, or if a figure is negative, infinite, no number, or
+        not declared; NoSpaceError if stderr shows that reason."""
         if reports_full_disk(output.stderr):
             with suppress(ToolOutputError, *NONSENSE):  # some tools report the place, or another reason
                 self.tool.read(self.parameters, output)
             raise NoSpaceError(f"{self.tool.name}: no space left on device", hint=SIZES_HINT)
         try:
-            found: Any = self.tool.read(self.parameters, output)
+            return self._checked(self.tool.read(self.parameters, output))
         except NONSENSE as error:
             log.debug("%s", self.tool.name, exc_info=True)
             printed = f"; it printed: {told}" if (told := one_line(output.stderr)) else ""
             why = f"{type(error).__name__}: {str(error)[:200]}"
             what = f"{self.tool.name}'s output is not as documented ({why}){printed}"
             raise ToolOutputError(what) from error
+
+    def _checked(self, found: Any) -> Reading:
+        """Return what ``read`` returned. ToolOutputError if it is none, or has figures that none can be."""
         if not isinstance(found, Reading):
             what = f"{self.tool.name}: its 'read' returns a {type(found).__name__}, not a Reading"
             raise ToolOutputError(what)
-        strange = [name for name, value in found.metrics.items() if not isfinite(value or 0.0)]
+        strange = [name for name, value in found.metrics.items() if not 0 <= (value or 0.0) < inf]
         if strange:
-            raise ToolOutputError(f"{self.tool.name} reported no finite number: {', '.join(strange)}")
+            what = f"{self.tool.name} reported a negative number or no finite one: {', '.join(strange)}"
+            raise ToolOutputError(what)
+        if unknown := found.metrics.keys() - {each.name for each in self.metrics()}:
+            named = ", ".join(sorted(unknown))
+            raise ToolOutputError(
+                f"{self.tool.name}: its 'read' returns what its 'metrics' do not declare: {named}"
+            )
         return found
 
 
