@@ -69,6 +69,12 @@ class Execution:
             return self._run(own)
 
     def _run(self, own: Store) -> Ending:
+        name = self.held.campaign
+        if not own.has(name) and patiently(lambda: self.fleet.store.has(name), self.tell):
+            begun = (
+                f"was begun with other results than those in {self.own}, such as before a new installation"
+            )
+            return Ending(AssignmentStatus.FAILED, f"{begun}: start the run again")
         directory = place(f"measuring-{self.held.machine}")
         log = directory / "log"
         try:
