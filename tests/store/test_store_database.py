@@ -262,3 +262,4 @@ def test_url_may_be_a_path_or_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_password_is_never_shown() -> None:
     url = store_url.store_url("postgresql+psycopg://me:secret@host/lab")
     assert store_url.place_of(url) == "postgresql+psycopg://me:***@host/lab"
+    assert store_url.store_option(store_url.place_of(url)) == " --store postgresql+psycopg://me@host/lab"

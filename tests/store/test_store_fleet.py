@@ -369,6 +369,23 @@ def test_trials_that_another_machine_wrote_into_a_campaign_end_its_assignment_as
     assert "c1: has 1 of its trials that this machine did not measure" in str(ending.message)
 
 
+def test_a_machine_that_lost_its_own_store_does_not_measure_what_it_cannot_send(
+    fleet: FleetStore, tmp_path: Path
+) -> None:
+    """It was installed anew, or its agent has another data directory."""
+    fleet.assign([assignment("c1")])
+    made = campaign()
+    with measured(tmp_path, made) as own:
+        copy_campaign(own, fleet.store, made)
+    with Store.open(str(tmp_path / "new.sqlite")) as new:
+        held = taken(fleet, "c1", machine())
+        execution = Execution(held=held, fleet=fleet, settings=WorkerSettings(), own=new.path, tell=print)
+        ending = execution._run(new)
+    assert ending.status is AssignmentStatus.FAILED
+    assert "begun with other results" in str(ending.message)
+    assert fleet.store.count(made.id) == 1
+
+
 def test_a_campaign_that_is_deleted_while_a_machine_measures_it_is_not_sent_again(
     fleet: FleetStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -676,3 +693,15 @@ def test_how_far_one_run_is_and_those_that_are_not_over(fleet: FleetStore) -> No
     assert {each.run for each in fleet.summaries()} == {"run"}
     assert [each.run for each in fleet.summaries(run="over")] == ["over"]
     assert fleet.summaries(run="none") == []
+
+
+def test_the_commands_that_a_run_names_are_for_its_store(fleet: FleetStore) -> None:
+    fleet.announce(machine().model_copy(update={"version": fslab.__version__}))
+    option = ["--store", fleet.store.path]
+    ran = CliRunner().invoke(cli.app, ["run", "quick", "--fleet", "--detach", *option])
+    (made,) = fleet.summaries()
+    assert f"fslab fleet status {made.run} --store {fleet.store.path}" in ran.output.replace("'", "")
+    unknown = CliRunner().invoke(cli.app, ["fleet", "cancel", "nothing", *option])
+    assert f"fslab fleet status --store {fleet.store.path}" in str(
+        getattr(unknown.exception, "hint", "")
+    ).replace("'", "")

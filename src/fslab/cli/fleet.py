@@ -106,7 +106,7 @@ def changes(
     for each in changes(found):
         with_it = f"; changed at the same time: {each.facts}" if each.facts else ""
         say(f"{each.machine}, {each.figure}: {each.words} since {each.since}{with_it}")
-        say(f"  fslab compare {each.before} {each.since}")
+        say(f"  fslab compare {each.before} {opened.in_commands(each.since)}")
 
 
 def serve(*, store: Annotated[str, typer.Option(envvar="FSLAB_STORE")], give_up_after: str = "1h") -> None:
@@ -223,7 +223,8 @@ def unschedule(name: str, *, store: StoreOption = None) -> None:
 
     with open_store(store) as opened:
         if not FleetStore(opened).unschedule(name):
-            raise UsageError(f"no schedule '{name}'", where="NAME", hint="fslab fleet status lists them")
+            hint = f"{opened.in_commands('fslab fleet status')} lists them"
+            raise UsageError(f"no schedule '{name}'", where="NAME", hint=hint)
     say(f"schedule {name} removed")
 
 

@@ -47,7 +47,7 @@ def run(
             if as_json:
                 print_json({"run": started, "machines": names})
             else:
-                how = f"fslab fleet status {started} shows how far it is"
+                how = f"fslab fleet status {opened.in_commands(started)} shows how far it is"
                 say(f"{started}: assigned to {', '.join(names)}; {how}")
             return
         say(f"run {started} on {counted(len(made), 'machine')}; Ctrl-C cancels it", err=True)
@@ -81,7 +81,8 @@ def _conclude(
         print_json({"run": run_id, "machines": machines, "results": found})
     elif found is not None:
         fleet_terminal.show(found, console())
-        say(f"of all its runs: fslab fleet results {study}; one machine: fslab results {measured[0]}")
+        of_all, one = map(store.in_commands, (study, measured[0]))
+        say(f"of all its runs: fslab fleet results {of_all}; one machine: fslab results {one}")
     if not measured:
         raise typer.Exit(ToolFailedError.exit_code)
 
@@ -132,7 +133,7 @@ def cancel(run: str, *, store: StoreOption = None) -> None:
     with open_store(store) as opened:
         fleet = FleetStore(opened)
         if not fleet.summaries(run=run):
-            raise UsageError(f"no run '{run}'", where="RUN", hint="fslab fleet status")
+            raise UsageError(f"no run '{run}'", where="RUN", hint=opened.in_commands("fslab fleet status"))
         count = fleet.cancel(run)
     say(f"{counted(count, 'machine')} cancelled")
 

@@ -67,7 +67,8 @@ class Store:
         return self._engine.dialect.name == "postgresql"
 
     def in_commands(self, campaign_id: str) -> str:
-        """Return how commands name a campaign of this store: its id, and ``--store`` if they need it."""
+        """Return how commands name a campaign of this store, or a study or run: by its id, and ``--store`` if they need
+        it."""
         return campaign_id + store_option(self.path)
 
     def close(self) -> None:

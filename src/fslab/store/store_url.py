@@ -49,11 +49,14 @@ def place_of(url: URL) -> str:
 
 
 def store_option(place: str) -> str:
-    """Return what commands need to use the store at ``place``: `` --store PLACE``; empty if they do by themselves."""
+    """Return what commands need to use the store at ``place``: `` --store PLACE``; empty if they do by themselves.
+
+    Without its password, which libpq finds in ``~/.pgpass``.
+    """
     with contextlib.suppress(StoreError):  # what the variable names is no store
         if place == place_of(store_url(os.environ.get("FSLAB_STORE") or None)):
             return ""
-    return f" --store {shlex.quote(place)}"
+    return f" --store {shlex.quote(place.replace(':***@', '@'))}"
 
 
 def has_password(where: str) -> bool:
