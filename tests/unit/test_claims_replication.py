@@ -55,7 +55,7 @@ def test_a_row_has_what_was_printed_and_what_is_here_of_the_same_part() -> None:
     assert first.here == "xfs / ext4 is 2.00 (1.90–2.11) (w)"
     assert (first.verdict, first.said) == (ClaimVerdict.REPLICATED, "replicated")
     assert second.said == "open: at the limit (within 10 % of it)"
-    assert (third.verdict, third.said) == (ClaimVerdict.UNKNOWN, "not testable here")
+    assert (third.verdict, third.said) == (ClaimVerdict.UNKNOWN, "not tested here")
     assert third.here == "not measured here: no kernel has it"
 
 

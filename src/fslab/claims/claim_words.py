@@ -176,7 +176,7 @@ SIGN = {
     ClaimVerdict.OPPOSITE: "=", ClaimVerdict.REVERSED: "✗", ClaimVerdict.OPEN: "?", ClaimVerdict.NO_LONGER: "○",
     ClaimVerdict.NOT_TESTED: "–", ClaimVerdict.UNKNOWN: "–",
 }  # fmt: skip
-NOT_PRINTED, NOT_TESTABLE = "not printed", "not testable here"
+NOT_PRINTED, NOT_TESTABLE = "not printed", "not tested here"
 
 
 def claim_verdict_words(answer: ClaimAnswer, *, printed: bool) -> str:

@@ -24,7 +24,7 @@ class ClaimVerdict(StrEnum):
     ``not_tested``: there are figures, but they do not answer the claim, because a requirement is not met.
     ``no_longer``: likewise, but machine and amounts are the publication's, so the software has changed.
 
-    ``unknown``: not printed, or not testable here.
+    ``unknown``: not printed, or not tested here.
     """
 
     HOLDS = "holds"

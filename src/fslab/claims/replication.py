@@ -294,7 +294,7 @@ def index(results: Sequence[StudyResult], before: str = "") -> Iterator[str]:
     """Yield the table of all studies as lines of Markdown. ``before``: the present one; studies without a new result
     keep their lines, and what is said about the rules of these."""
     rows = _kept(before) | {page_name(one.study): _line(one) for one in results}
-    made = "Made by `fslab replicate --all --write docs/replications`."
+    made = "Made by `fslab replicate --write`."
     yield from ("# Replications", "", made, "", _LEGEND, "", f"| {' | '.join(_INDEX)} |")
     yield f"|{'|'.join('---' if one in _WORDS else '--:' for one in _INDEX)}|"
     yield from (rows[name] for name in sorted(rows, key=lambda name: name.removesuffix(SUFFIX)))
