@@ -17,11 +17,14 @@ from ruamel.yaml import YAML
 
 from fslab.errors import StudyError, UsageError, nearest
 from fslab.machine import tunables
+from fslab.storage import layouts
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.study import read
 from fslab.study.inputs import MOST_BYTES
 from fslab.study.load import load, load_text
 from fslab.study.source import Node
+
+ELSEWHERE = layouts.REGISTRY.otherwise
 
 GOOD = """\
 title: t
@@ -174,6 +177,8 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
         (("medium: fast", "medium: 5"), "6: stacks.fs.medium: is neither the name of a medium nor a mapping"),
         (("medium: fast", "medium: fast\n    layout: singel"),
          "7: stacks.fs.layout: no layout 'singel' — did you mean 'single'?"),
+        (("medium: fast", "medium: fast\n    layout: lvm-cache"),
+         f"7: stacks.fs.layout: no layout 'lvm-cache' — similar: lvm-snapshot, lvm-stripe, lvm-thin; {ELSEWHERE}"),
         (("filesystem: [ext4, xfs]", "filesystem: []"), "7: stacks.fs.filesystem: the list is empty"),
         (("[ext4, xfs]", "[ext4, xfs, ext4]"), "7: stacks.fs.filesystem.3: 'ext4' is listed twice"),
         (("    filesystem: [ext4, xfs]\n", ""),

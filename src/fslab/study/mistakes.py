@@ -98,9 +98,14 @@ def brief(message: str) -> str:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return `` — did you mean 'ext4'?``, or the known names if none is similar."""
+    """Return `` — did you mean 'ext4'?``; if none is so similar, those of many names that have a word of this one in
+    common (``raid5``: md-raid5), or all."""
     names = sorted(known)
     near = similar(name, names)
     if near is not None:
         return f" — did you mean '{near}'?"
+    words = {*re.split("[-_]", name)}
+    alike = [each for each in names if words & {*re.split("[-_]", each)}] if len(names) > SHORT_LIST else []
+    if alike:
+        return f" — similar: {', '.join(alike)}"
     return f" — known: {', '.join(names)}" if names else " — there are none"
