@@ -125,6 +125,7 @@ test-packages: server-packages
 # The engine is compiled while uv is fetched and fetches all else. maturin finds it done: both use the release profile as
 # it is, without flags of their own.
 define sync
+@echo "building and installing fslab: the first time, this takes some minutes"
 @cargo build --release --locked --quiet -p fslab-engine & \
 { $(fetch_uv); } && $(UV) sync --locked --quiet $(1); synced=$$?; wait; exit $$synced
 endef
