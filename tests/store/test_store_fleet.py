@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import fslab
 from fslab import cli
+from fslab.campaign.liveness import as_it_is
 from fslab.errors import StoreError, UnsupportedError
 from fslab.fleet import starting
 from fslab.fleet.agent import Agent
@@ -705,3 +706,16 @@ def test_the_commands_that_a_run_names_are_for_its_store(fleet: FleetStore) -> N
     assert f"fslab fleet status --store {fleet.store.path}" in str(
         getattr(unknown.exception, "hint", "")
     ).replace("'", "")
+
+
+def test_a_campaign_of_a_cancelled_run_is_not_shown_as_running(fleet: FleetStore, tmp_path: Path) -> None:
+    """Its machine may store nothing more, not even that it ended."""
+    fleet.assign([assignment("c1")])
+    made = campaign().model_copy(update={"machine": {"hostname": "elsewhere"}}).with_settings(fleet_run="run")
+    with measured(tmp_path, made) as own:
+        copy_campaign(own, fleet.store, made)
+    assert as_it_is(fleet.store.campaign("c1"), fleet.store).status is CampaignStatus.RUNNING
+    fleet.cancel("run")
+    shown = CliRunner().invoke(cli.app, ["results", "c1", "--store", fleet.store.path]).output
+    assert "interrupted" in shown
+    assert "--resume" not in shown, "only its machine could"

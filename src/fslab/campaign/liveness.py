@@ -29,9 +29,12 @@ def is_running(campaign: str, store: Store) -> bool:
 def as_it_is(campaign: Campaign, store: Store) -> Campaign:
     """Return the campaign; as ``interrupted`` if it is stored as ``running`` but no process runs it.
 
-    Only campaigns of this user on this machine can be checked. Others keep the stored status.
+    Only campaigns of this user on this machine can be checked, and those that a fleet has given up or cancelled, whose
+    machines can store nothing more. Others keep the stored status.
     """
-    if campaign.status is not CampaignStatus.RUNNING or not _ours(campaign) or is_running(campaign.id, store):
+    if campaign.status is not CampaignStatus.RUNNING:
+        return campaign
+    if not store.is_over_in_fleet(campaign.id) and (not _ours(campaign) or is_running(campaign.id, store)):
         return campaign
     # It may have ended since it was read: its process stores the status before it releases the lock.
     status = store.status(campaign.id)

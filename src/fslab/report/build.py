@@ -73,6 +73,7 @@ def build(
     return Report(
         campaign=campaign.id,
         in_commands=in_commands or campaign.id,
+        resumable=campaign.settings.fleet_run is None,
         study=campaign.study_id,
         title=campaign.study_title,
         status=campaign.status,

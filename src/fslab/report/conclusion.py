@@ -234,7 +234,7 @@ def _planned(report: Report) -> Iterator[ConclusionWarning]:
         missing = f" of {counts.planned}" if counts.stored < counts.planned else ""
         yield ConclusionWarning(
             what=f"{state}: {counts.stored}{missing} trial{'s' * (counts.planned != 1)} stored",
-            hint=None if is_running else finish(report),
+            hint=None if is_running or not report.resumable else finish(report),
         )
     if report.extended_from:
         was = ", ".join(map(str, report.extended_from))
@@ -293,7 +293,8 @@ def _independence(report: Report) -> Iterator[ConclusionWarning]:
     differing = [item for row in report.rows for item in row.answers if item.differs]
     if fragile := sum(1 for item in differing if item.holds and item.fragile):
         what = f"{of_differences(fragile, len(differing), 'holds', 'hold')} only if trials are independent"
-        run = "a new campaign with" if report.counts.as_needed else finish(report)
+        anew = report.counts.as_needed or not report.resumable
+        run = "a new campaign with" if anew else finish(report)
         hint = f"run {INDEPENDENCE_LEAST} blocks to check: {run} --trials {INDEPENDENCE_LEAST}"
         yield ConclusionWarning(what=what, hint=hint)
 

@@ -262,8 +262,8 @@ def _more(report: Report, conclusion: Conclusion) -> str:
 def _to_do(report: Report, conclusion: Conclusion) -> Iterator[str]:
     """Yield the command that finishes the campaign, or that decides what is open, if trials can be added."""
     undecided = [each for each in conclusion.standings if each.certainty is StandingCertainty.OPEN]
-    if report.status is CampaignStatus.RUNNING:
-        return  # another process adds them
+    if report.status is CampaignStatus.RUNNING or not report.resumable:
+        return  # another process adds them, or none
     if report.status is not CampaignStatus.FINISHED:
         yield f"to finish it: {finish(report).replace(' ', _FIRM)}"
     elif undecided and not report.counts.as_needed:

@@ -157,7 +157,8 @@ class GuestSummary(Frozen):
 class Report(Frozen):
     """A campaign's results. ``coverage``: the coverage required of every ratio's interval.
 
-    ``in_commands``: how commands name the campaign. ``kernel``, ``cpu``, ``cpus`` and ``memory_bytes`` are those of the
+    ``in_commands``: how commands name the campaign. ``resumable``: whether ``run --resume`` adds trials: only the agent
+    of its machine does to one of a fleet. ``kernel``, ``cpu``, ``cpus`` and ``memory_bytes`` are those of the
     host, or what the study limits it to. Trials in ``guests`` ran on those of the guest instead; ``on_host``: whether
     trials ran on the host, too.
     ``scale``: factor for the sizes, counts and run times that the study defines. ``extended_from``: trials per cell
@@ -167,6 +168,7 @@ class Report(Frozen):
 
     campaign: str
     in_commands: str
+    resumable: bool = True
     study: str
     title: str
     status: CampaignStatus

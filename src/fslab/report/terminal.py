@@ -103,7 +103,7 @@ def _words(rows: Sequence[Row], width: int) -> Iterator[RenderableType]:
 
 def _unfinished(report: Report) -> str:
     state = report.status.value.replace("_", " ")
-    advice = f"; finish it with: fslab run --resume {report.in_commands}"
+    advice = f"; finish it with: fslab run --resume {report.in_commands}" if report.resumable else ""
     counts = report.counts
     if counts.as_needed:
         planned = f"{counts.planned} to {counts.planned_most} (as many as needed)"

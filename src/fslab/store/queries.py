@@ -26,7 +26,7 @@ from fslab.cell import Cell
 from fslab.errors import AmbiguousNameError, NotStoredError, StoreError, nearest
 from fslab.store import bulk, read_limits, rows
 from fslab.store.campaign import EARLIEST, Campaign, CampaignEntry
-from fslab.store.fleet_sql import cancelled
+from fslab.store.fleet_sql import cancelled, is_open
 from fslab.store.schema import (
     campaigns,
     cell_numbers,
@@ -202,6 +202,12 @@ def trial_counts(connection: Connection) -> dict[str, int]:
 def status_of(connection: Connection, campaign_id: str) -> str | None:
     """Return the stored status of the campaign with exactly this id; None if there is none."""
     return connection.execute(select(campaigns.c.status).where(campaigns.c.id == campaign_id)).scalar()
+
+
+def is_over_in_fleet(connection: Connection, campaign_id: str) -> bool:
+    """Return whether the campaign has an assignment that is neither queued nor running."""
+    over = select(fleet_assignments.c.id).where(fleet_assignments.c.campaign == campaign_id, ~is_open())
+    return connection.execute(over).first() is not None
 
 
 def trials_of(campaign_id: ColumnElement[str]) -> ColumnElement[int]:

@@ -290,6 +290,11 @@ class Store:
         with self._reading() as connection:
             return self._status(connection, campaign_id)
 
+    def is_over_in_fleet(self, campaign_id: str) -> bool:
+        """Return whether the campaign is of a fleet that no longer runs it."""
+        with self._reading() as connection:
+            return queries.is_over_in_fleet(connection, campaign_id)
+
     def _status(self, connection: Connection, campaign_id: str) -> CampaignStatus:
         found = queries.status_of(connection, campaign_id)
         if found is None:
