@@ -24,7 +24,9 @@ from fslab.claims.publication_likeness import ROWS, Condition, Situation, condit
 from fslab.claims.replication import measured_share, wall_s
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
-from fslab.errors import StoreError
+from fslab.cli import claims as cli_claims
+from fslab.cli import run
+from fslab.errors import InterruptedBySignal, StoreError
 from fslab.explain.evidence import Certainty, Evidence, Explanation
 from fslab.machine import facts
 from fslab.plan.expand import expand
@@ -323,3 +325,17 @@ def test_a_study_of_a_user_has_no_claims_of_the_shipped_one_with_its_name(tmp_pa
         assert claims.of_campaign(mine, opened).claims == ()
         with pytest.raises(StoreError, match="no campaign of a study with claims"):
             replications.last_campaigns(opened)
+
+
+def test_an_interrupted_replication_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise InterruptedBySignal(2)
+
+    monkeypatch.setattr(replications, "run_each", interrupted)
+    monkeypatch.setattr(run, "undo_leftovers", lambda **_: None)
+    with Store.open(str(tmp_path / "store.sqlite")) as store, pytest.raises(InterruptedBySignal) as end:
+        cli_claims._run(["loop-vm"], store, None)
+    assert capsys.readouterr().err == "the same command resumes\n"
+    assert str(end.value) == "interrupted", "run --resume would make no page"

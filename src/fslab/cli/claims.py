@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fslab.cli.common import JsonOption, StoreOption, console, open_store, print_json, say
-from fslab.errors import ToolFailedError, UsageError
+from fslab.errors import InterruptedBySignal, ToolFailedError, UsageError
 
 if TYPE_CHECKING:
     from fslab import Observer
@@ -151,7 +151,12 @@ def _run(names: Sequence[str], store: Store, write: Path | None) -> tuple[list[R
 
     undo_leftovers(quiet=False)
     conditions = RunConditions(consent=consent.of_user(), tell=partial(say, err=True))
-    return made, replications.run_each(names, store, conditions, watched, then)
+    try:
+        return made, replications.run_each(names, store, conditions, watched, then)
+    except InterruptedBySignal as end:
+        say("the same command resumes", err=True)
+        end.told = True
+        raise
 
 
 def _stored(store: Store, names: Sequence[str] | None) -> list[Replication]:
