@@ -109,7 +109,7 @@ def depth(asked: int, at_most: float) -> TrialFacts:
 
 
 def read(
-    size: int,
+    size: int | None,
     moved: int,
     device: float | None,
     *,
@@ -171,6 +171,7 @@ LIMITS: list[tuple[str, TrialFacts, Severity | None]] = [
     ("cache_served", read(512 * MIB, 512 * MIB, 6 * MIB), None),
     ("cache_served", read(15 * MIB, 15 * MIB, 0), None),  # too little to judge
     ("cache_served", read(64 * MIB, 64 * MIB, None), None),
+    ("cache_served", read(None, 64 * MIB, 0), INVALID),
     ("cache_served", read(64 * MIB, 64 * MIB, 0, written=None), None),  # may have read what it wrote itself
     ("cache_served", read(64 * MIB, 64 * MIB, 31 * MIB, direct=True), INVALID),
     ("cache_served", read(64 * MIB, 64 * MIB, 32 * MIB, direct=True), None),
