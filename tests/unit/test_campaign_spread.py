@@ -165,6 +165,16 @@ def test_a_campaign_weighs_by_its_blocks_unless_campaigns_differ() -> None:
     assert log(wide.high / wide.low) / 2 == pytest.approx(5 / sqrt(2), rel=0.01)
 
 
+def test_the_weights_and_the_interval_of_unequal_campaigns() -> None:
+    """By hand, on logarithms. Half-widths 0.1 and 0.2 from 10 and 5 blocks: one block has a variance of 0.15, so the
+    campaigns have 0.015 + 0.01 and 0.03 + 0.01, the shares 40/65 and 25/65, and the mean of 0 and 0.65 is 0.25."""
+    ends = [ratio_of(1.0, exp(0.1), 10), ratio_of(exp(0.65), exp(0.2), 5)]
+    ratio, interval = combined(ends, 0.1)
+    assert log(ratio) == pytest.approx(0.25)
+    half = sqrt((40 / 65 * 0.1) ** 2 + (25 / 65 * 0.2) ** 2 + ((40 / 65) ** 2 + (25 / 65) ** 2) * 0.01)
+    assert (log(interval.low), log(interval.high)) == pytest.approx((0.25 - half, 0.25 + half))
+
+
 def test_one_campaign_shows_nothing_and_neither_do_few_workloads() -> None:
     draw = random.Random(3)
     data = simulated(draw, 100, change=0.1, shift=0.1)
