@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import fslab
 from fslab import cli
+from fslab.api.study_campaigns import outdated
 from fslab.campaign.liveness import as_it_is
 from fslab.errors import StoreError, UnsupportedError
 from fslab.fleet import starting
@@ -715,7 +716,9 @@ def test_a_campaign_of_a_cancelled_run_is_not_shown_as_running(fleet: FleetStore
     with measured(tmp_path, made) as own:
         copy_campaign(own, fleet.store, made)
     assert as_it_is(fleet.store.campaign("c1"), fleet.store).status is CampaignStatus.RUNNING
+    assert not outdated(fleet.store, older_than_s=0, keep=0)
     fleet.cancel("run")
+    assert [each.id for each in outdated(fleet.store, older_than_s=0, keep=0)] == ["c1"]
     shown = CliRunner().invoke(cli.app, ["results", "c1", "--store", fleet.store.path]).output
     assert "interrupted" in shown
     assert "--resume" not in shown, "only its machine could"

@@ -123,7 +123,7 @@ def outdated(
             and campaign.created < before
             and (not wanted or campaign.study_id in wanted)
             and campaign.name is None
-            and campaign.status is not CampaignStatus.RUNNING
+            and (campaign.status is not CampaignStatus.RUNNING or store.is_over_in_fleet(campaign.id))
             and not is_running(campaign.id, store)
         ):
             found.append(campaign)
