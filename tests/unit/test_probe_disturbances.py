@@ -310,10 +310,11 @@ def test_the_reference_loop_reads_something(tmp_path: Path) -> None:
     assert set(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
-def array(root: Path, name: str, missing: int, action: str) -> None:
+def array(root: Path, name: str, missing: int | str, action: int | str, last: int | str = "none") -> None:
     directory = root / "class/block" / name / "md"
     directory.mkdir(parents=True, exist_ok=True)
-    for file, text in (("degraded", str(missing)), ("raid_disks", "2"), ("sync_action", action)):
+    for file, text in (("degraded", str(missing)), ("raid_disks", "2"), ("sync_action", action),
+                       ("last_sync_action", last)):  # fmt: skip
         (directory / file).write_text(f"{text}\n")
 
 
@@ -325,10 +326,10 @@ def test_arrays_that_lack_a_disk_or_are_rebuilt(tmp_path: Path, volume: str) -> 
         target(tmp_path), volume=volume, devices=("sda", "sdb"), below=("md0",) * (volume != "md0")
     )
 
-    def warned(*states: tuple[int, str], faults: bool = False) -> list[tuple[Severity, str]]:
+    def warned(*states: tuple[int | str, ...], faults: bool = False) -> list[tuple[Severity, str]]:
         taken = {}
-        for moment, (missing, action) in zip(probe.moments, states, strict=True):
-            array(tmp_path, "md0", missing, action)
+        for moment, state in zip(probe.moments, states, strict=True):
+            array(tmp_path, "md0", *state)
             taken[moment] = probe.snapshot(watched)
         found = probe.derive(taken, WORK)
         facts = TrialFacts(work=WorkFacts(), cold=True, texts=found.texts, disk_faults=faults)
@@ -342,6 +343,11 @@ def test_arrays_that_lack_a_disk_or_are_rebuilt(tmp_path: Path, volume: str) -> 
     assert [(severity, True)] == [
         (each, "md0: a resync was running" in text) for each, text in warned((0, "resync"), (0, "idle"))
     ]
+    assert [(severity, True)] == [
+        (each, "md0: a recovery has run" in text)
+        for each, text in warned((0, "idle"), (0, "idle", "recovery"))
+    ], "it began and ended in the run"
+    assert warned((0, "idle", "recovery"), (0, "idle", "recovery")) == [], "an earlier one"
     assert [each for each, _ in warned((0, "idle"), (1, "idle"), faults=True)] == [Severity.WARNING]
 
 

@@ -24,11 +24,11 @@ class MdArrays(Probe):
             md = target.sys / "class/block" / name / "md"
             if (missing := sysfs.number(md / "degraded")) is not None:
                 own = name == target.volume and name not in target.devices
-                action = sysfs.text(md / "sync_action")
                 found[name] = {
                     "missing": missing,
                     "disks": sysfs.text(md / "raid_disks"),
-                    "action": action,
+                    "action": sysfs.text(md / "sync_action"),
+                    "last": sysfs.text(md / "last_sync_action"),
                     "own": own,
                 }
         return found
@@ -36,11 +36,14 @@ class MdArrays(Probe):
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Return what is wrong with the array of the layout, and with others, in words."""
         found: dict[str, dict[str, None]] = {"layout_array": {}, "arrays_below": {}}
-        for snapshot in (taken[moment] for moment in reversed(self.moments)):
+        before, end = (taken[moment] for moment in self.moments)
+        for snapshot in (end, before):
             for name, array in snapshot.items():
                 told = found["layout_array" if array["own"] else "arrays_below"]
                 if array["missing"] and not any(each.startswith(f"{name} lacked") for each in told):
                     told[f"{name} lacked {array['missing']} of its {array['disks']} disks"] = None
                 if array["action"] and array["action"] not in _QUIET:
                     told[f"{name}: a {array['action']} was running"] = None
+                elif snapshot is end and array["last"] not in {None, before.get(name, array)["last"]}:
+                    told[f"{name}: a {array['last']} has run"] = None  # it began and ended meanwhile
         return ProbeFinding(values={}, texts={name: tuple(told) for name, told in found.items() if told})

@@ -72,8 +72,9 @@ def disk_too_fast(facts: TrialFacts) -> Issues:
 @rule(
     "an md array lacked disks, or was rebuilt or checked",
     Severity.INVALID,
-    when="before or after the run, the array of the layout lacks a disk, or a resync, recovery or check of it runs; a "
-    "warning if the disk has `faults`, or if the study only uses the array, as that of a directory",
+    when="before or after the run, the array of the layout lacks a disk, or a resync, recovery or check of it runs, "
+    "or one ran meanwhile; a warning if the disk has `faults`, or if the study only uses the array, as that of a "
+    "directory",
     hint="look at /proc/mdstat: replace the disk, or wait for the end",
 )
 def array_not_whole(facts: TrialFacts) -> Issues:
