@@ -284,6 +284,18 @@ def test_the_slower_cell_counts() -> None:
     assert judged(FASTER, one=0.49, requires="wait >= 0.4").verdict is REPLICATED
 
 
+def test_pauses_of_a_tool_that_is_held_back_are_no_part_of_its_latency() -> None:
+    """20 writes per second wait for the disk for a third of the time, and a latency is all wait."""
+    layouts = [{"type": "md-raid0", "disks": disks} for disks in (1, 5)]
+    paced, free = [cell("xfs", layout=each, rate="80k") for each in layouts], [ONE, FIVE]
+    for (one, five), verdict in ((paced, REPLICATED), (free, NOT_TESTED)):
+        records = [
+            *trials(one, steady(9.4e6), "write_lat_mean"),
+            *trials(five, noisy(4.7e6), "write_lat_mean"),
+        ]
+        assert answer(claim(FASTER, metric="write_lat_mean"), waited(records, 0.3)).verdict is verdict
+
+
 def test_on_the_publications_machine_a_changed_software_counts() -> None:
     same = Setting(same_machine=True)
     assert judged(FASTER, one=0.1, setting=same).verdict is NO_LONGER

@@ -74,6 +74,11 @@ class AnyLoad(EntryOptions):
         return False
 
     @property
+    def is_held_back(self) -> bool:
+        """Whether it pauses by the clock: its rate is then what it asks for, also on a slower disk."""
+        return False
+
+    @property
     def at_once(self) -> int | None:
         """How many processes or threads work at once; None: the study does not say."""
         found: int | None = getattr(self, self.parallel) if self.parallel else 1
@@ -108,11 +113,6 @@ class Load(AnyLoad):
     def run_s(self) -> float | None:
         """How long to run transactions; None: until their number is reached."""
         return None if self.transactions is not None else parse_duration(self.runtime or DEFAULT_RUNTIME)
-
-    @property
-    def is_held_back(self) -> bool:
-        """Whether it pauses by the clock: its rate is then what it asks for, also on a slower disk."""
-        return False
 
     @property
     def most(self) -> int:

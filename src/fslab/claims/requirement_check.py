@@ -92,7 +92,7 @@ class RequirementCheck:
             value=_median(values),
             span=(interval.low, interval.high) if interval else None,
             printed=self.setting.printed.get(figure.key, ()),
-            wait=_median(each.wait for each in found),
+            wait=None if _only_in_requests(figure) else _median(each.wait for each in found),
             seconds=_median(each.seconds for each in found),
             read_bytes=_median(each.read_bytes for each in found),
             written_bytes=_median(each.written_bytes for each in found),
@@ -181,6 +181,12 @@ class RequirementCheck:
             "unmet": unmet,
         }
         return finding.model_copy(update=changes)
+
+
+def _only_in_requests(figure: CellFigure) -> bool:
+    """Return whether a figure is the latency of a tool that is held back: its pauses, and its CPU time beside requests,
+    are in no latency, so that the wait of the whole run does not bound what the disks can change."""
+    return figure.metric.unit is Unit.NANOSECONDS and traits_of(figure.cell.workload).held_back
 
 
 def known_of(figure: CellFigure) -> CellFacts:

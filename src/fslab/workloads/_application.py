@@ -67,7 +67,7 @@ class ApplicationTool(Workload[Any]):
     def traits(self, parameters: AnyLoad) -> Traits:
         return Traits(
             reads=parameters.reads, writes=parameters.writes, direct=parameters.direct,
-            parallel=parameters.at_once,
+            parallel=parameters.at_once, held_back=parameters.is_held_back,
         )  # fmt: skip
 
     def space_bytes(self, parameters: AnyLoad) -> int:

@@ -96,7 +96,8 @@ class Traits:
     ``reads`` and ``writes``: contents or names of files. ``direct``: bypasses the page cache. ``request_bytes``: the
     sizes of requests. ``reads_back``: reads files that the same run has written. ``parallel``: number of processes or
     threads that work at once. ``syncs_per_write``: calls of fsync and fdatasync per write request; ``syncs``: their
-    total number, where it is fixed. ``switches``: for each property, the parameters that switch it on.
+    total number, where it is fixed. ``held_back``: it pauses by the clock, and its rate is what it asks for, also on a
+    slower disk. ``switches``: for each property, the parameters that switch it on.
     """
 
     reads: bool | None = None
@@ -110,6 +111,7 @@ class Traits:
     directories: int | None = None
     syncs_per_write: float | None = None
     syncs: float | None = None
+    held_back: bool = False
     switches: Mapping[Switchable, Mapping[str, Scalar]] = field(default_factory=dict)
 
     @property

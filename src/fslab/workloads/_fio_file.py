@@ -114,6 +114,7 @@ class FioJobs(Workload[J]):
             parallel=_parallel(jobs),
             working_set_bytes=all_files(jobs).bytes,
             files=all_files(jobs).count,
+            held_back=any(job.held_back for job in jobs),
         )
 
     def space_bytes(self, parameters: J) -> int:

@@ -19,7 +19,7 @@ from fslab.workloads._fio_amounts import (
     seconds,
     size_or_none,
 )
-from fslab.workloads._fio_options import NAME, directions, read_share, writes_through, writes_zeros
+from fslab.workloads._fio_options import HELD_BACK, NAME, directions, read_share, writes_through, writes_zeros
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +66,11 @@ class OneJob:
     def random(self) -> bool:
         """Whether offsets are drawn at random."""
         return self.mode.startswith("rand")
+
+    @property
+    def held_back(self) -> bool:
+        """Whether its options make it slower than the disk."""
+        return not HELD_BACK.isdisjoint(self.options)
 
     @property
     def syncs(self) -> bool:

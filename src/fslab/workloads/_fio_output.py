@@ -19,7 +19,6 @@ from fslab.units import Direction, Unit
 from fslab.validity.facts import Depth, Rate
 from fslab.workloads import is_known
 from fslab.workloads._fio_one_job import OneJob
-from fslab.workloads._fio_options import HELD_BACK
 
 REPORT = "fio.json"
 _ENDED = re.compile(r"^fio: pid=\d+, got signal=(\d+)", re.MULTILINE)  # reap_threads in backend.c
@@ -116,7 +115,7 @@ def declared(job: OneJob) -> list[Metric]:
 def latencies_if_held_back(job: OneJob, direction: str) -> tuple[str, ...]:
     """Return the mean latencies of a job that its options make slower than the disk; empty for others, and if fio
     measures none."""
-    if HELD_BACK.isdisjoint(job.options) or not _NO_LATENCIES.isdisjoint(job.options):
+    if not job.held_back or not _NO_LATENCIES.isdisjoint(job.options):
         return ()
     return (f"{direction}_lat_mean", *(["fsync_mean"] if job.syncs and direction == "write" else []))
 

@@ -295,7 +295,10 @@ class Filebench(Workload[FilebenchParameters]):
     def traits(self, parameters: FilebenchParameters) -> Traits:
         """Return only what the settings of a personality determine."""
         files, size = parameters.files_and_bytes or (None, None)
-        return Traits(parallel=parameters.nthreads, working_set_bytes=size or None, files=files)
+        paced = self.why_whole(parameters) is not None
+        return Traits(
+            parallel=parameters.nthreads, working_set_bytes=size or None, files=files, held_back=paced
+        )
 
     def space_bytes(self, parameters: FilebenchParameters) -> int:
         """Return ``space``, else the size of all files in whole blocks with their inodes, with room to grow."""

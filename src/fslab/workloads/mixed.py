@@ -189,6 +189,7 @@ class Mixed(Workload[MixedParameters]):
             direct=None if any(each.direct is None for each in every) else all(each.direct for each in every),
             request_bytes=tuple(sorted({size for each in every for size in each.request_bytes})),
             parallel=total(each.parallel for each in every),
+            held_back=any(each.held_back for each in every),
         )
 
     def space_bytes(self, parameters: MixedParameters) -> int:

@@ -35,8 +35,8 @@ _GUESSED_EVENTS_PER_S = 10e3
 _LEAST_BYTES = 4 << 20
 _LEAST_EVENTS = 100
 _NS_PER_MS = 1e6
-_BUCKET = re.compile(r"^ +(\d+\.\d+) \|\**\s+(\d+)$", re.MULTILINE)
 _PERCENTILE = 95
+_BUCKET = re.compile(r"^ +(\d+\.\d+) \|\**\s+(\d+)$", re.MULTILINE)
 # The report is rounded to 10 µs, its histogram to 1 µs: below ten times that, two stacks would differ by rounding.
 _LEAST_MAX_NS = 100_000
 _LEAST_PERCENTILE_NS = 10_000
@@ -165,6 +165,7 @@ class Sysbench(Workload[SysbenchParameters]):
             working_set_bytes=parameters.total_bytes,
             files=parameters.file_num,
             syncs_per_write=each if parameters.writes else None,
+            held_back=parameters.rate > 0,
             switches={Switchable.SERIAL: {"threads": 1}},
         )
 
