@@ -163,6 +163,16 @@ def test_what_is_negative_or_not_finite_is_no_figure(said: str) -> None:
         read(COMMAND, parameters, ToolOutput(stdout=f"rate: {said}\n", stderr="", duration_s=1))
 
 
+@pytest.mark.parametrize(
+    ("given", "better"),
+    [({}, "higher"), ({"unit": "ops/s"}, "higher"), ({"unit": "s"}, "lower"), ({"unit": "ns"}, "lower"),
+     ({"unit": "s", "better": "higher"}, "higher")],
+)  # fmt: skip
+def test_a_longer_time_is_not_better_unless_the_study_says_so(given: dict[str, str], better: str) -> None:
+    raw = {"metrics.x.pattern": "([0-9.]+)", **{f"metrics.x.{key}": value for key, value in given.items()}}
+    assert COMMAND.metrics(parsed(run="x", **raw))[0].better == better
+
+
 def test_the_time_ranks_only_where_it_is_the_answer() -> None:
     """pgbench -T 10 takes ten seconds on any stack."""
     declared = {"metrics.tps.pattern": "tps = ([0-9.]+)"}

@@ -29,6 +29,7 @@ _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?![\d,])")
 # Up to the end of a line that is not quoted. Possessive: what was read is not read again in another way.
 _COMMAND = re.compile(r"""(?:[^\\'"\n]|\\.|'[^']*+'|"(?:[^"\\]|\\.)*+")++""", re.DOTALL)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_USUALLY = {unit: "lower" if unit in {Unit.NANOSECONDS, Unit.SECONDS} else "higher" for unit in Unit}
 _METRIC_KEYS = frozenset({"pattern", "unit", "better", "factor"})
 _LONGEST_PATTERN = 1000  # one of 65,536 characters can take minutes to compile
 _LIMITS = frozenset(
@@ -53,8 +54,8 @@ class CommandParameters(Parameters):
     `metrics` reads figures from the output: `metrics: {rate: {pattern: "rate: ([0-9.]+)", unit: ops/s, better: higher,
     factor: 1000}}`. `pattern` is a regular expression with one group, the number; its last match in stdout is used,
     else in stderr. The number times `factor` (default: 1) is the figure in `unit` (B/s, IOPS, files/s, ops/s, ns, s, B,
-    %, count (default), ratio). `better` is `higher` (default), `lower` or `neither`. The stacks are ranked by these
-    metrics; by the command's time with `rank_time`, or without metrics and `{runtime}`.
+    %, count (default), ratio). `better` is `higher`, `lower` (the default of ns and s) or `neither`. The stacks are
+    ranked by these metrics; by the command's time with `rank_time`, or without metrics and `{runtime}`.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -102,12 +103,9 @@ class CommandParameters(Parameters):
     @property
     def declared(self) -> tuple[Metric, ...]:
         return tuple(
-            Metric(
-                name=name,
-                unit=Unit(str(self._of(name, "unit") or "count")),
-                better=Direction(str(self._of(name, "better") or "higher")),
-            )
+            Metric(name=name, unit=unit, better=Direction(str(self._of(name, "better") or _USUALLY[unit])))
             for name in self._names()
+            for unit in [Unit(str(self._of(name, "unit") or "count"))]
         )
 
     def pattern(self, name: str) -> re.Pattern[str]:
