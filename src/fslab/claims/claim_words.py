@@ -176,7 +176,7 @@ SIGN = {
     ClaimVerdict.OPPOSITE: "=", ClaimVerdict.REVERSED: "✗", ClaimVerdict.OPEN: "?", ClaimVerdict.NO_LONGER: "○",
     ClaimVerdict.NOT_TESTED: "–", ClaimVerdict.UNKNOWN: "–",
 }  # fmt: skip
-NOT_PRINTED, NOT_TESTABLE = "not printed", "not tested here"
+NOT_PRINTED = "not printed"
 
 
 def claim_verdict_words(answer: ClaimAnswer, *, printed: bool) -> str:
@@ -184,7 +184,8 @@ def claim_verdict_words(answer: ClaimAnswer, *, printed: bool) -> str:
 
     Examples: ``replicated``, ``open: noise (at least 4 min 10 s more)``, ``differs in size, direction replicated``.
     """
-    said = VERDICT_NAMES.get(answer.verdict, NOT_PRINTED if printed else NOT_TESTABLE)
+    unknown = NOT_PRINTED if printed else VERDICT_NAMES[ClaimVerdict.NOT_TESTED]
+    said = VERDICT_NAMES.get(answer.verdict, unknown)
     if answer.verdict is ClaimVerdict.DIFFERS and answer.direction in {*UPHELD, *BELOW}:
         side = "direction replicated" if answer.direction in UPHELD else VERDICT_NAMES[answer.direction]
         return f"{said} in size, {side}"
