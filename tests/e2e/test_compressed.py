@@ -35,7 +35,7 @@ def test_zeros_that_compress_are_named(fslab: Fslab, tmp_path: Path) -> None:
     }
     assert warned == {("compress=zstd:3", "dd"), ("compress=zstd:3", "job")}
     said = " ".join(fslab("explain").stdout.split())
-    assert re.search(r"Compression: the device received 0\.\d+ bytes for each byte written, and the tool writes "
+    assert re.search(r"Compression: the device received 0\.\d+ bytes for each byte sent to it, and the tool writes "
                      r"hardly anything but zeros\. observed: \S+ on fs compress=zstd:3", said)  # fmt: skip
     assert "page cache" not in fslab("explain", "--all").stdout
     headline, every = (fslab.json("results", "--json", *more)["rows"] for more in ((), ("--all",)))
