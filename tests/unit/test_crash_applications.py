@@ -246,7 +246,7 @@ def test_the_segments_of_a_log_are_preallocated_and_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Records of a segment are read, whatever is lost of the one before. There is no pause of none: it takes time."""
-    monkeypatch.setattr("fslab.applications.log_file.time.sleep", None)
+    monkeypatch.setattr("fslab.crash.application_runs.time.sleep", None)
     source = runs("log-file", "sync=fdatasync,segment=16k", transactions=40)
     source.lay_out(tmp_path)
     source.perform(tmp_path, 0, lambda _: None)
@@ -259,6 +259,16 @@ def test_the_segments_of_a_log_are_preallocated_and_cut(
     os.truncate(first, sizes[0])
     (first.parent / "log.new").write_bytes(b"x")
     assert source.look(first.parent) == RecoveredData(transactions=frozenset({1, *range(begun, 41)}))
+
+
+def test_a_record_is_acknowledged_before_the_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut in the pause must not take it."""
+    seen: list[str | float] = []
+    monkeypatch.setattr("fslab.crash.application_runs.time.sleep", seen.append)
+    source = runs("log-file", "sync=fdatasync,interval=10ms", transactions=2)
+    source.lay_out(tmp_path)
+    source.perform(tmp_path, 0, seen.append)
+    assert seen == ["0:1:begins", "0:1:returned", 0.01, "0:2:begins", "0:2:returned", 0.01]
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,8 @@ class DurableApplication(Application):
         """Commit transactions until the time or their number is reached; return the latency of each. Then check the
         data. By default: the transactions of a crash test, one after the other."""
         with self.opened(drive.directory, drive.load.settings()) as commit:
-            driven = repeated(drive, lambda number: commit(number, drive.contents(number)))
+            pause_s = self.pause_s(drive.load.settings())
+            driven = repeated(drive, lambda number: commit(number, drive.contents(number)), pause_s)
         return self.verified(drive, driven, range(1, driven.count + 1))
 
     def verified(
@@ -190,9 +191,9 @@ class DurableApplication(Application):
         told = f"{len(there)} {what} are there, and not the {len(wanted)} that must be"
         return driven.checked(found.problem or (None if there == frozenset(wanted) else told))
 
-    def seconds_each(self, settings: Settings) -> float:  # noqa: ARG002
-        """Return the rough duration of a transaction, for the plan."""
-        return self.transaction_s
+    def pause_s(self, settings: Settings) -> float:  # noqa: ARG002
+        """Return the pause after each transaction, which is not part of it."""
+        return 0.0
 
 
 class SteppedApplication(Application):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from io import FileIO
@@ -17,13 +16,10 @@ from typing import Literal
 
 from fslab.applications import (
     Contract,
-    Driven,
-    DriveRequest,
     DurableApplication,
     Records,
     RecoveredData,
     Settings,
-    repeated,
     setting,
 )
 from fslab.storage.crash_promises import Promise, Promises
@@ -33,7 +29,6 @@ from fslab.units import parse_duration, parse_size
 FILE = "log"  # the first one. The names of later segments end with the number of their first record
 _SEGMENT = re.compile(rf"{FILE}(?:\.\d+)?", re.ASCII)
 _UNSYNCED = 20  # times as many records as a run that waits for the disk
-_WRITE_S = 0.002  # an append, and the marks that record its start and end
 
 
 class LogFileLoad(Records):
@@ -70,6 +65,7 @@ class LogFile(DurableApplication):
     """A record that was not synced may go; one that was may not."""
 
     summary = "log of a database or of etcd: appended records, with or without fdatasync"
+    transaction_s = 0.002  # an append, and the marks that record its start and end
     Load = LogFileLoad
     continues = "the pauses of a log file go by the clock"
 
@@ -83,22 +79,11 @@ class LogFile(DurableApplication):
 
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
-        interval_s = parse_duration(settings["interval"])
         with closing(_Log(directory, settings)) as log:
+            yield log.append
 
-            def append(number: int, contents: bytes) -> None:
-                log.append(number, contents)
-                if interval_s:  # a pause of none takes longer than an append
-                    time.sleep(interval_s)
-
-            yield append
-
-    def drive(self, drive: DriveRequest) -> Driven:
-        load = drive.load
-        with closing(_Log(drive.directory, load.settings())) as log:
-            pause_s = parse_duration(load.interval)
-            driven = repeated(drive, lambda number: log.append(number, drive.contents(number)), pause_s)
-        return self.verified(drive, driven, range(1, driven.count + 1))
+    def pause_s(self, settings: Settings) -> float:
+        return parse_duration(settings["interval"])
 
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
         """Look for each record at the offset where it was written."""
@@ -113,9 +98,6 @@ class LogFile(DurableApplication):
                     there.add(number)
                 number, start = number + 1, start + len(record)
         return RecoveredData(transactions=frozenset(there))
-
-    def seconds_each(self, settings: Settings) -> float:
-        return _WRITE_S + parse_duration(settings["interval"])
 
 
 class _Log:

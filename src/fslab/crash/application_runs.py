@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -53,11 +54,14 @@ class Runs(Source[RecoveredData]):
             self.application.lay_out(directory_of(root, number), self.settings)
 
     def perform(self, root: Path, number: int, mark: Mark) -> None:
+        pause_s = self.application.pause_s(self.settings)
         with self.application.opened(directory_of(root, number), self.settings) as commit:
             for transaction in range(1, self.transactions + 1):
                 mark(f"{number}:{transaction}:begins")
                 commit(transaction, self.contents(transaction))
                 mark(f"{number}:{transaction}:returned")
+                if pause_s:  # a pause of none takes longer than some transactions
+                    time.sleep(pause_s)
 
     def contents(self, transaction: int) -> bytes:
         """Return the contents of a transaction: 200 bytes, or 200 to 12,000 bytes."""

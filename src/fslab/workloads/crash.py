@@ -112,7 +112,8 @@ class Crash(OneDiskTest[CrashParameters]):
         each_s = 1 / _GUESSED_SEQUENCES_PER_S
         if parameters.application is not None:
             application = applications.durable(parameters.application)
-            each_s = application.seconds_each(applications.parse_settings(application, parameters.settings))
+            settings = applications.parse_settings(application, parameters.settings)
+            each_s = application.transaction_s + application.pause_s(settings)
         return (
             self._steps(parameters) * each_s
             + (parameters.states + _AGAIN * (parameters.recoveries + parameters.repairs)) / _GUESSED_PER_S
