@@ -145,15 +145,17 @@ def test_huge_pages_neither_change_another_setting_nor_leave_it_changed(workspac
 
 @pytest.mark.skipif(not facts.IDLE_LATENCY.exists(), reason="this kernel has no CPU idle latency limit")
 def test_the_latency_of_idle_cpus_is_limited_while_it_is_asked_for(workspace: Workspace) -> None:
-    with tuning.tuned({"cpu_dma_latency": "37"}, workspace.journal):
-        limit = facts.idle_latency_us()
-        assert limit is not None
-        assert limit <= 37, "another program may ask for less"
-        with tuning.alone(), tuning.tuned({"cpu_dma_latency": "5"}, workspace.journal):
+    with tuning.tuned({"cpu_dma_latency": "0"}, workspace.journal):
+        assert facts.idle_latency_us() == 0
+        with tuning.alone(), tuning.tuned({"cpu_dma_latency": "0"}, workspace.journal):
             pass  # another campaign that has changed settings does not prevent it: nothing has to be restored
-    # The request has ended with its file: another one can be less strict.
-    with tuning.tuned({"cpu_dma_latency": "1000"}, workspace.journal):
-        assert limit < 37 or facts.idle_latency_us() == 1000
+        with (
+            pytest.raises(UnsupportedError, match="37 was requested, but the kernel uses 0"),
+            tuning.tuned({"cpu_dma_latency": "37"}, workspace.journal),
+        ):
+            pass
+    held = [each for each in Path("/proc/self/fd").iterdir() if each.resolve() == facts.IDLE_LATENCY]
+    assert held == [], "the request ends with its file"
 
 
 def test_a_kill_leaves_them_to_the_next_run() -> None:

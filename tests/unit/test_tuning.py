@@ -398,6 +398,23 @@ class TestIdle:
         ):
             pass
 
+    def test_a_lower_limit_of_another_program_counts_only_as_what_the_machine_chose(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """The study would be recorded with 100 µs, and measured with 1."""
+        device = tmp_path / "cpu_dma_latency"
+        device.touch()
+        monkeypatch.setattr(facts, "idle_latency_us", lambda _: 1)
+        monkeypatch.setattr(facts, "virtualisation", lambda _: None)
+        with tuning.latency_limited("auto", device):
+            pass
+        with (
+            pytest.raises(UnsupportedError, match="100 was requested, but the kernel uses 1") as refused,
+            tuning.latency_limited("100", device),
+        ):
+            pass
+        assert refused.value.hint == "another program requests less: end it, or write 1 in the study"
+
     @pytest.mark.parametrize(
         ("held", "fact"),
         [(b"\0\0\0\0", 0), (facts.NO_LIMIT_US.to_bytes(4, "little"), "no limit"), (None, None)],

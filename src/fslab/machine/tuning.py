@@ -279,7 +279,7 @@ def latency_limited(asked: str | None, device: Path = facts.IDLE_LATENCY) -> Ite
     """Request a limit in microseconds, or ``auto``, and verify that it is in force. None: do nothing.
 
     Documentation/power/pm_qos_interface.rst: it ends with the process that made it, however it ends, and of the limits
-    of several programs the smallest is in force.
+    of several programs the smallest is in force: with ``auto``, that of another program may be.
     """
     value = latency_us(asked, device)
     if value is None:
@@ -289,11 +289,14 @@ def latency_limited(asked: str | None, device: Path = facts.IDLE_LATENCY) -> Ite
     with opened(device, os.O_RDWR) as descriptor:
         os.write(descriptor, int(value).to_bytes(4, "little", signed=True))
         limit = facts.idle_latency_us(device)
-        if limit is None or limit > int(value):
+        lower = limit is not None and limit < int(value)
+        if limit != int(value) and not (lower and asked == AUTO):
             raise UnsupportedError(
                 f"{value} was requested, but the kernel uses {limit}",
                 where=str(device),
-                hint="remove 'cpu_dma_latency' on this machine",
+                hint=f"another program requests less: end it, or write {limit} in the study"
+                if lower
+                else "remove 'cpu_dma_latency' on this machine",
             )
         yield
 
