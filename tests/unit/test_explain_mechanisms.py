@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
+from tests import made
 from tests.made import known
 from tests.unit.explained import DIRECT, MIB, SYNCED, by_mechanism, cell, seen, trial, written
 
@@ -27,6 +32,26 @@ EVERY = [
 @pytest.mark.parametrize("of", EVERY, ids=lambda of: f"{of.stack.name} {of.workload.parameters}")
 def test_without_evidence_nothing_is_reported(of: Cell) -> None:
     assert statements_of(seen(of, {})) == []
+
+
+@pytest.mark.parametrize("value", [1.0, 1e9])
+@pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs", "vfat"])
+@pytest.mark.parametrize(
+    ("tool", "parameters"),
+    [
+        ("engine", {"operations": "stat,read"}),  # the sizes of its requests are unknown
+        ("engine", {}), ("shell", {"operation": "cat"}), ("bonnie", {"files": 1024}), ("untar", {}), ("sqlite", {}),
+        ("fio", SYNCED), ("no-such-tool", {}),
+    ],
+)  # fmt: skip
+def test_all_figures_may_be_known_of_any_workload(
+    tool: str, parameters: dict[str, Any], filesystem: str, value: float
+) -> None:
+    files = Path(known(mechanisms.__file__)).parent.glob("*.py")
+    names = {name for file in files for name in re.findall(r'"([a-z_0-9]+)"', file.read_text())}
+    of = made.cell(filesystem, tool, parameters)
+    figures = dict.fromkeys(names, value)
+    statements_of(seen(of, figures, trial(of, figures)))
 
 
 @pytest.mark.parametrize("of", EVERY, ids=lambda of: f"{of.stack.name} {of.workload.parameters}")

@@ -79,7 +79,7 @@ class ReadAhead(Mechanism):
         if read is None or whole is None or requests is None or not requests.value:
             return
         each = whole / requests.value
-        if read.value > _WASTE and each > _WASTE * max(_PAGE_BYTES, *evidence.traits.request_bytes):
+        if read.value > _WASTE and each > _WASTE * max((_PAGE_BYTES, *evidence.traits.request_bytes)):
             text = (
                 f"The device delivered {read.value:.2f} bytes for each byte read, in requests of {format_size(each)} "
                 "on average."
