@@ -42,7 +42,7 @@ def _guests(home: Path) -> Iterator[TrialMachines]:
     campaign = trial_loop.new_id()
     leaders: list[int] = []
     with cleanup.opened_workspace(campaign, frozenset()) as workspace:
-        made = TrialMachines(workspace=workspace, machine={"hostname": "host"})
+        made = TrialMachines(workspace=workspace)
         yield made
         leaders += [guest.child.pid for guest in made.running]
     wait_for(lambda: not any(map(group_members, leaders)))  # a large guest needs a moment to free its memory

@@ -38,7 +38,7 @@ def cell(operation: str, filesystem: str = "ext4", **changes: Any) -> Cell:
 def machines(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> TrialMachines:
     monkeypatch.setattr(prepared_states, "DEAREST", math.inf)  # whether copying pays depends on the machine
     monkeypatch.setattr(_image, "LEFT_SHARE", 1 << 20)  # other tests take memory too
-    return TrialMachines(workspace=workspace, machine={})
+    return TrialMachines(workspace=workspace)
 
 
 def trial(

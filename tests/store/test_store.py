@@ -333,7 +333,7 @@ def test_the_looks_that_a_budget_pays_for_are_stored_before_the_first_one(
     run = _CampaignRun(
         campaign=known, store=store, observer=Observer(), workspace=workspace, schedule=schedule, budget_s=60.0,
         history=TrialHistory(records=[trial(block, of) for block, of in schedule.trials]), finished=set(),
-        machines=TrialMachines(workspace=workspace, machine={}), begun=0.0,
+        machines=TrialMachines(workspace=workspace), begun=0.0,
     )  # fmt: skip
     run._spend_error_within_budget()
     assert store.campaign("c1").stopping.planned_most == 13

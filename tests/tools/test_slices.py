@@ -361,7 +361,9 @@ def rounds_in_slices(
     images = Path("/")
     workspace = Workspace(campaign="c", runtime=images, images=images, journal=RefusingJournal())
     states = PreparedStates(workspace=workspace)
-    return sliced_rounds.SlicedRounds(workspace=workspace, machine={}, states=states, whole=whole, told=told)
+    return sliced_rounds.SlicedRounds(
+        workspace=workspace, machine=dict, states=states, whole=whole, told=told
+    )
 
 
 def test_every_slice_is_drained(turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch) -> None:

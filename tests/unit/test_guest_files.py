@@ -299,7 +299,6 @@ def machines(
     )
     several = trial_dispatch.TrialMachines(
         workspace=workspace,
-        machine={},
         _running={IN_GUEST.stack.machine: made},
     )
     monkeypatch.setattr(made, "ask", lambda *_, **__: reply)

@@ -19,11 +19,13 @@ from rich.console import Console
 from tests import made
 from tests.limits import LIMIT_S
 
-from fslab.campaign import machine_lock, trial_loop
+from fslab.campaign import machine_lock, trial_dispatch, trial_loop
 from fslab.campaign.observer import Observer
+from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.campaign.trial_loop import TrialHistory, _CampaignRun
 from fslab.cell import Cell
 from fslab.cli.progress import Lines, LiveView
+from fslab.machine import facts
 from fslab.storage import Workspace
 from fslab.store.campaign import CampaignStatus
 from fslab.trial_record import TrialRecord
@@ -200,6 +202,32 @@ def test_waiting_does_not_use_up_the_budget(workspace: Workspace, monkeypatch: p
     assert watcher.said[-1] == "trials waited 3 min 20 s for those of other campaigns"
     course(budget_s=None).tell_waits()
     assert watcher.said[-1].startswith("trials waited 3 min 20 s"), "nothing is said of no wait"
+
+
+def test_facts_are_those_of_the_own_turn(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trial of another campaign that runs when this one begins has set the governor, and puts it back."""
+    governor, stored = ["performance"], []
+    cell = made.cell(parameters={"rw": "read", "size": "1m"})
+
+    def wait(*_: object) -> float:
+        governor[0] = "powersave"
+        return 0.0
+
+    def run(*_: object, machine: dict[str, str], **__: object) -> TrialRecord:
+        stored.append(machine)
+        return made.trial(of=cell)
+
+    monkeypatch.setattr(facts, "gather", lambda: {"governor": governor[0]})
+    monkeypatch.setattr(machine_lock, "_wait", wait)
+    monkeypatch.setattr(trial_dispatch, "run_trial", run)
+    whatever: Any = Watcher(Clock())
+    one: Any = SimpleNamespace(id="ours", seed=1)
+    schedule: Any = SimpleNamespace(trials=[(0, cell)])
+    _CampaignRun(
+        campaign=one, store=whatever, observer=whatever, workspace=workspace, history=TrialHistory(),
+        schedule=schedule, finished=set(), machines=TrialMachines(workspace=workspace), begun=0.0, budget_s=None,
+    ).run_planned()  # fmt: skip
+    assert stored == [{"governor": "powersave"}]
 
 
 def test_lines_tell_at_once_and_then_each_half_minute_of_all_waits() -> None:

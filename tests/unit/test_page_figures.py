@@ -129,6 +129,17 @@ def test_a_tool_with_several_versions_is_shown_with_all_of_them() -> None:
     assert told == {"fio": "3.33, 3.39", "mkfs": "unknown"}
 
 
+def test_a_page_has_the_host_as_a_trial_on_it_has_found_it() -> None:
+    """When the campaign began, a trial of another campaign may have set the governor. A guest has facts of its own."""
+    begun = campaigns.campaign(()).model_copy(update={"machine": {"governor": "performance"}})
+    in_guest = EXT4.model_copy(update={"machine": MachineSpec(type="uml")})
+    guest = trials(in_guest, 1.0, provenance=Provenance(machine={"governor": None}))
+    host = trials(XFS, 1.0, provenance=Provenance(machine={"governor": "powersave"}))
+    for found, governor in (([*guest, *host], "powersave"), (guest, "performance")):
+        tables = {each.caption: each for each in method.tables(begun, found, built(found))}
+        assert [fields[0].text for _, fields in tables["Machine"].rows] == [governor]
+
+
 def test_a_guest_whose_memory_varies_from_boot_to_boot_is_one() -> None:
     stack = EXT4.model_copy(update={"machine": MachineSpec(type="uml")})
     facts = [{"kernel": "6.1", "cpus": 1, "memory_bytes": size} for size in (1034731520, 1028308992, 2 << 30)]

@@ -27,7 +27,6 @@ from fslab.errors import MountError, NeedsRootError, StoreError, UsageError
 from fslab.faults import REGISTRY as FAULTS
 from fslab.faults import struck_files
 from fslab.faults import trial as fault_trial
-from fslab.machine.facts import gather as machine_facts
 from fslab.machine.planned_machine import here
 from fslab.storage import user_mounts
 from fslab.storage.filesystems import REGISTRY
@@ -216,7 +215,7 @@ def crash_state(
         return _made(found, named, image)
     machine = found.machine.model_copy(update={"kernel": kernel, "modules": modules})
     with cleanup.opened_workspace(new_id(), frozenset()) as opened:
-        machines = TrialMachines(workspace=opened, machine=machine_facts())
+        machines = TrialMachines(workspace=opened)
         shared = machines.shared(machine)
         guest_recordings.bring(named.recording, shared)
         stack, asked = guest_recordings.stack(machine), guest_recordings.asked(name, shared)

@@ -11,7 +11,6 @@ from fslab.cell import MachineSpec, MediumSpec, StackSpec
 from fslab.errors import FslabError, UsageError
 from fslab.features import REGISTRY as FEATURES
 from fslab.features import Examination
-from fslab.machine.facts import gather as machine_facts
 from fslab.machine.kinds import AUTO
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
@@ -65,5 +64,5 @@ class Machines(ExitStack):
                 return feature_tests.run_tests(request, opened)
         if self._machines is None:
             opened = self.enter_context(cleanup.opened_workspace(new_id(), frozenset()))
-            self._machines = TrialMachines(workspace=opened, machine=machine_facts())
+            self._machines = TrialMachines(workspace=opened)
         return feature_tests.in_guest(request, machine, self._machines)

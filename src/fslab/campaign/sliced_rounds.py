@@ -49,7 +49,7 @@ class SlicedRounds:
     ``round_s``: runs may become longer as long as a round takes no more than that."""
 
     workspace: Workspace
-    machine: Mapping[str, Any]
+    machine: Callable[[], Mapping[str, Any]]
     states: PreparedStates
     whole: Callable[[Cell, TrialKey], TrialRecord]
     told: Callable[[str], object]
@@ -94,7 +94,7 @@ class SlicedRounds:
         longer = self._longer.get(work, 1)
         turns = [self.states.begin(cell, key, "host") for cell in cells]
         records = run_in_slices(
-            cells, key, self.workspace, machine=self.machine, drain=drain,
+            cells, key, self.workspace, machine=self.machine(), drain=drain,
             prepared=list(map(self.states.prepared, turns)), longer=longer,
             left_most=inf if drain else LEFT_MOST,
         )  # fmt: skip

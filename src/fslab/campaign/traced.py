@@ -48,12 +48,11 @@ def trace(
     name = f"{campaign.id}-why-{secrets.token_hex(2)}"
     feasibility.check_named(cells, wipe)
     feasibility.check(name, cells, wipe)
-    machine = facts.gather()
     with cleanup.opened_workspace(name, wipe) as workspace, store.patient(campaign.id, note):
         for cell in cells:
             key = TrialKey(campaign=campaign.id, block=0, seed=tool_seed(campaign.seed, 0))
             with signals.kept(), machine_lock.held(workspace, observer):
-                record = run_trial(cell, key, workspace, machine=machine, traced=True)
+                record = run_trial(cell, key, workspace, machine=facts.gather(), traced=True)
             store.add_traced(record)
             yield record
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from fslab.campaign.sliced_rounds import SlicedRounds
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, Frozen, MachineSpec, StackSpec, TrialKey
 from fslab.errors import FailureClass, FslabError, GuestError, InterruptedBySignal
+from fslab.machine import facts
 from fslab.machine.guest import Disk, Guest, make_share, remove_share
 from fslab.machine.kinds import REGISTRY, Boot
 from fslab.plan.model import Shared
@@ -48,7 +50,6 @@ class TrialMachines:
     ``prepared_states``. ``told``: gets a line for the user. ``round_s``: see ``sliced_rounds``."""
 
     workspace: Workspace
-    machine: Mapping[str, Any]
     groups: Mapping[str, Shared] = field(default_factory=dict)
     told: Callable[[str], object] = lambda _: None
     round_s: float = 0.0
@@ -63,9 +64,15 @@ class TrialMachines:
     def __post_init__(self) -> None:
         self.states = PreparedStates(workspace=self.workspace, groups=self.groups)
         self.rounds = SlicedRounds(
-            workspace=self.workspace, machine=self.machine, states=self.states, whole=self._run_here,
+            workspace=self.workspace, machine=lambda: self.machine, states=self.states, whole=self._run_here,
             told=self.told, round_s=self.round_s,
         )  # fmt: skip
+
+    @cached_property
+    def machine(self) -> dict[str, Any]:
+        """The facts stored with trials. Read in the first one's turn: before, a trial of another campaign can tune
+        settings."""
+        return facts.gather()
 
     @property
     def running(self) -> list[Guest]:

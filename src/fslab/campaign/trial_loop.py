@@ -181,7 +181,6 @@ def _run_trials(
         finished=store.finished(campaign.id),
         machines=TrialMachines(
             workspace=workspace,
-            machine=facts.gather(),
             groups=groups(campaign.cells),
             told=observer.note,
             round_s=longest_round_s(campaign.stopping, budget_s, len(schedule.together)),

@@ -5,6 +5,7 @@ from typing import Any
 
 from fslab.analysis.labels import medium_label
 from fslab.analysis.usable_trials import is_usable
+from fslab.cell import MachineSpec
 from fslab.claims.model import PublishedTable, TableCell
 from fslab.claims.publication_likeness import Condition
 from fslab.machine.differences import MEASURED_ON_DEVICES, without
@@ -22,8 +23,7 @@ MOST = 400  # maximum number of rows in the table of trials that are not compare
 def tables(campaign: Campaign, trials: Sequence[TrialRecord], report: Report) -> Iterator[PageTable]:
     """Yield the tables in the order in which a reader needs them."""
     yield _pairs("Campaign", _campaign(campaign, report))
-    facts = {_words(name): _text(name, value) for name, value in campaign.machine.items() if _known(value)}
-    yield _pairs("Machine", facts)
+    yield _pairs("Machine", _machine(campaign, trials))
     versions: dict[str, set[str]] = {}
     for trial in trials:
         for name, version in trial.provenance.tools.items():
@@ -36,6 +36,14 @@ def tables(campaign: Campaign, trials: Sequence[TrialRecord], report: Report) ->
     unusable = [trial for trial in trials if not is_usable(trial)]
     if unusable:
         yield _unusable(unusable, report)
+
+
+def _machine(campaign: Campaign, trials: Sequence[TrialRecord]) -> dict[str, str]:
+    """Return the facts of the host, as a trial on it has stored them, if there is one: when the campaign began, a trial
+    of another campaign may have tuned settings."""
+    on_host = [each for each in trials if each.cell.stack.machine == MachineSpec() and is_usable(each)]
+    facts = next(filter(None, (each.provenance.machine for each in on_host)), campaign.machine)
+    return {_words(name): _text(name, value) for name, value in facts.items() if _known(value)}
 
 
 def _campaign(campaign: Campaign, report: Report) -> dict[str, str]:
