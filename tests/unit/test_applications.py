@@ -456,6 +456,28 @@ def test_a_program_without_one_of_its_sources_is_found(tmp_path: Path) -> None:
     assert application.problem(drive, "build") == "unit_000007.c is not in the program as it was compiled"
 
 
+@pytest.mark.parametrize(
+    ("name", "steps", "made", "changed"),
+    [
+        ("compile", ("build", "rebuild"), "program", "part_0000/unit_000000.c"),
+        ("restic", ("backup", "changed"), "tree/0/0", "tree/0/0"),
+    ],
+)
+def test_a_change_is_later_than_what_was_made(
+    name: str, steps: tuple[str, str], made: str, changed: str, tmp_path: Path
+) -> None:
+    """ext2 with inodes of 128 bytes keeps times in whole seconds, and the programs go by them. Here, what was made is
+    of the next second."""
+    application, drive = worked(tmp_path, name, steps=steps[0])
+    made_ns = time.time_ns() + 1_000_000_000
+    os.utime(tmp_path / made, ns=(made_ns, made_ns))
+    application.before(drive, steps[1])
+    assert (tmp_path / changed).stat().st_mtime_ns > made_ns
+    application.perform(drive, steps[1])
+    if name == "compile":
+        assert application.problem(drive, steps[1]) is None
+
+
 def test_damage_of_an_image_is_found(tmp_path: Path) -> None:
     application, drive = worked(tmp_path, "containers", steps="load")
     whiteout = next(path for path in (tmp_path / "layers/02").rglob("*.c") if path.is_char_device())

@@ -12,6 +12,7 @@ from pydantic import Field
 from fslab import scaling
 from fslab.applications import Amount, DriveRequest, StepLoad, SteppedApplication, run_program
 from fslab.errors import ToolOutputError
+from fslab.system.files import make_newer
 from fslab.system.tools import Tool
 
 _MAKE = Tool(program="make", package="make")
@@ -102,8 +103,11 @@ class Compile(SteppedApplication):
 
     def before(self, drive: DriveRequest, step: str) -> None:
         if step == "rebuild":
+            built_ns = (drive.directory / _PROGRAM).stat().st_mtime_ns
             for unit in _changed(drive):
-                _path(drive, unit).write_text(_source(drive, unit, 1))
+                path = _path(drive, unit)
+                path.write_text(_source(drive, unit, 1))
+                make_newer(path, built_ns)  # else make does not see the change
 
     def perform(self, drive: DriveRequest, step: str) -> None:
         if step == "clean":

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from fslab import scaling
 from fslab.applications import Amount, DriveRequest, StepLoad, SteppedApplication, run_program
+from fslab.system.files import make_newer
 from fslab.system.tools import Tool
 from fslab.units import SomeSize, parse_size
 
@@ -65,7 +66,11 @@ class Restic(SteppedApplication):
             for number in range(drive.load.files):
                 if _changes(drive, number):
                     path = drive.directory / "tree" / _name(number)
+                    backed_up_ns = path.stat().st_mtime_ns
                     path.write_bytes(_contents(drive, number, changed=True))
+                    make_newer(
+                        path, backed_up_ns
+                    )  # it has the same size, so else restic does not see the change
             (drive.directory / "changed").touch()
 
     def perform(self, drive: DriveRequest, step: str) -> None:

@@ -5,6 +5,7 @@ import fcntl
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -109,6 +110,14 @@ def _not_ours(path: Path, mode: int) -> UnsafeError:
         where=str(path),
         hint="remove it, or let FSLAB_RUNTIME_DIR name another directory to make it in",
     )
+
+
+def make_newer(path: Path, than_ns: int) -> None:
+    """Set the time of the file's contents to now, as soon as that is later than ``than_ns``. File systems keep times in
+    steps: ext2 with inodes of 128 bytes of 1 s, vfat of 2 s."""
+    while path.stat().st_mtime_ns <= than_ns:
+        time.sleep(_POLL_S)
+        os.utime(path)
 
 
 def data_regions(descriptor: int) -> Iterator[tuple[int, int]]:
