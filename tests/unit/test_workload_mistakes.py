@@ -32,6 +32,7 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
         ({"run": None}, "^run: "),
         ({"user": "a b"}, "is the name of a user"),
         ({"limits.files": 3}, "unknown limit 'files'"),
+        ({"limits": [4]}, "'limits' maps the name of a limit to its value: .*known: as, core"),
         ({"limits.nofile": "many"}, "not a number, 'unlimited' or SOFT:HARD"),
         ({"run": "a 'b"}, "quote is not closed"),
         ({"run": "a\nb"}, "must be one command"),

@@ -322,7 +322,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def _check_limit(parts: list[str], value: object) -> None:
     name = ".".join(parts)
     if name not in _LIMITS:
-        raise ValueError(f"unknown limit '{name}': {nearest(name, _LIMITS)}")
+        unknown = f"unknown limit '{name}'" if name else "'limits' maps the name of a limit to its value"
+        raise ValueError(f"{unknown}: {nearest(name, _LIMITS)}")
     if not _LIMIT.fullmatch(str(value)):
         raise ValueError(f"limits.{name} is '{as_written(value)}', not a number, 'unlimited' or SOFT:HARD")
 

@@ -42,6 +42,7 @@ from fslab.workloads import (
     why_of,
 )
 
+_SHAPE = "'parts' maps a name to a workload, as in parts: {reader: {tool: fio, rw: read, size: 1g}, …}"
 _NAME = re.compile(r"[a-z][a-z0-9]{0,19}")
 _OF_EACH = ("metrics", "latencies", "errors", "wrong")
 _OF_ANY = ("zeros", "repeats", "queue_in_tool", "mounts_damaged", "disk_fails")
@@ -214,8 +215,10 @@ def _parts(keys: Mapping[str, Scalar], runtime: str | None) -> dict[str, dict[st
     for key, value in keys.items():
         word, _, rest = key.partition(".")
         name, _, inner = rest.partition(".")
-        if word != "parts" or not inner:
+        if word != "parts":
             raise ValueError(f"unknown key '{key}'; known: runtime, parts")
+        if not inner:
+            raise ValueError(_SHAPE)
         found.setdefault(name, {})[inner] = value
     if runtime is None:
         return found
