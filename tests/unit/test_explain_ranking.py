@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.explained import cell, seen, written
+from tests.unit.explained import MIB, cell, seen, written
 
 from fslab.api import explanations
 from fslab.cli import explain
 from fslab.explain.evidence import Certainty, Evidence, Explanation
 from fslab.explain.mechanisms import MOST_WEIGHT, statements_of
+from fslab.trial_record import Provenance, RunPart
 
 
 def ranked(
@@ -40,6 +41,11 @@ def test_what_all_stacks_have_alike_comes_last(monkeypatch: pytest.MonkeyPatch) 
     found = ("page-cache", a, 10.0), ("page-cache", b, 10.0), ("barriers", b, 2.0), ("journal", a, 0.0)
     contrasts = [(each.mechanism, each.contrast) for each in ranked(monkeypatch, stacks, *found)]
     assert contrasts == [("barriers", 2.0), ("page-cache", 0.0), ("journal", 0.0)]
+    near = ("disk-time", a, 3.3), ("disk-time", b, 3.1), ("read-amplification", b, 0.14)
+    assert [each.mechanism for each in ranked(monkeypatch, stacks, *near)] == [
+        "read-amplification",
+        "disk-time",
+    ]
     alone = ranked(monkeypatch, stacks[:1], *found)
     assert alone[0].contrast == 10.0, "of one stack, nothing is known to compare"
 
@@ -70,6 +76,40 @@ def test_of_two_stacks_what_they_differ_in_comes_first() -> None:
     assert [each.mechanism for each in statements_of(stacks[0])].index("barriers") > 1, (
         "of one stack alone, by weight"
     )
+
+
+def first_of(*stacks: Evidence) -> list[tuple[str, str]]:
+    """Return the mechanisms that differ, each with its strongest stack."""
+    return [(each.mechanism, each.strongest.stack) for each in explanations.ranking(stacks) if not each.alike]
+
+
+def run_of(seconds: float) -> dict[str, Any]:
+    return {"provenance": Provenance(parts={"run": RunPart(seconds=seconds)})}
+
+
+def test_flushes_count_by_the_time_that_they_take() -> None:
+    """ext4 without and with nobarrier, as measured on a modelled hard disk. With nobarrier, more fsyncs fall into one
+    tick of the clock, and have nothing to commit: less is written for each. Then on a disk that flushes at once."""
+    flushing = written(9.1, 4.01, device_flushes=1164.0, journal_bytes=6.81 * MIB, journal_commits=582.0)
+    not_flushing = written(110, 1.41, device_flushes=0.0, journal_bytes=32.0 * MIB, journal_commits=2700.0)
+    for took_s, place in ((13.2, 0), (0.4, -1)):
+        found = first_of(
+            seen(cell("ext4"), flushing | {"device_flush_time": took_s}, **run_of(15.4)),
+            seen(cell("ext4", "nobarrier"), not_flushing | {"device_flush_time": 0.0}, **run_of(15.6)),
+        )
+        assert found.index(("barriers", "ext4 defaults")) == range(len(found))[place]
+
+
+def test_flushes_of_several_disks_at_once_take_their_time_once() -> None:
+    disks = Provenance(parts={"run": RunPart(seconds=10.0)}, device={"parts": [{}, {}]})
+    figures = written(64, device_flushes=2.0 * 16384, device_flush_time=10.0)
+    (found,) = (
+        each
+        for each in statements_of(seen(cell(), figures, provenance=disks))
+        if each.mechanism == "barriers"
+    )
+    assert found.text.endswith("of each device on average; they took 50 % of the run.")
+    assert found.weight == pytest.approx(1.0)
 
 
 def test_a_page_begins_with_what_differs_as_the_terminal_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,7 @@ def test_direct_writes_reach_the_device_at_once(tmp_path: Path) -> None:
         "device_write_merges": 0,
         "device_flushes": 0,
         "device_busy": 0.016,  # 67668 - 67652 ms
+        "device_flush_time": 0,
         "read_amplification": None,
         "write_amplification": 131184 / 131072,
     }
@@ -154,10 +155,18 @@ def test_a_counter_that_started_over_is_unknown(tmp_path: Path) -> None:
     assert found["device_read_bytes"] == 0
 
 
+def test_the_time_of_flushes(tmp_path: Path) -> None:
+    """Of 432 flushes that take 10 ms each."""
+    before, end = {"sda": line()}, {"sda": line().removesuffix("0 0") + "432 5344"}
+    found = values(PROBE.derive(three(tmp_path, before, end, end), work()))
+    assert (found["device_flushes"], found["device_flush_time"]) == (432, 5.344)
+
+
 def test_an_old_kernel_has_no_flush_counters(tmp_path: Path) -> None:
     old = {"sda": "1 2 3 4 5 6 7 8 9 10 11"}
     found = values(PROBE.derive(three(tmp_path, old, old, old), work()))
     assert found["device_flushes"] is None
+    assert found["device_flush_time"] is None
     assert found["device_discarded_bytes"] is None
     assert found["device_write_requests"] == 0
 

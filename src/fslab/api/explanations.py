@@ -28,7 +28,7 @@ from fslab.trial_record import Metric
 from fslab.units import Direction
 
 NOTABLE = 1.0
-ALIKE = 0.1  # × the weight: a smaller contrast is none
+ALIKE = 0.1  # × the weight: up to this, a contrast is none
 
 
 def evidence_of(campaign: Campaign, store: Store) -> list[Evidence]:
@@ -128,16 +128,19 @@ class RankedMechanism(Frozen):
     @property
     def alike(self) -> bool:
         """Whether all stacks have it alike, so that it explains no difference between them."""
-        return self.contrast < ALIKE * self.weight
+        return self.contrast <= ALIKE * self.weight
 
 
 def ranking(everything: Sequence[Evidence]) -> list[RankedMechanism]:
-    """Return the mechanisms found: first the one in whose evidence the stacks differ most, then the strongest."""
+    """Return the mechanisms found: first the one in whose evidence the stacks differ most, then the strongest; those
+    that all have alike are last."""
     found: dict[str, list[Explanation]] = {}
     for each in mechanisms.all_statements(everything):
         found.setdefault(each.mechanism, []).append(each)
     ranked = [_ranked(name, each_of, everything) for name, each_of in found.items()]
-    return sorted(ranked, key=lambda each: (-each.contrast, -each.weight, -len(each.cells), each.mechanism))
+    return sorted(
+        ranked, key=lambda each: (each.alike, -each.contrast, -each.weight, -len(each.cells), each.mechanism)
+    )
 
 
 def in_order(everything: Sequence[Evidence]) -> Iterator[tuple[Evidence, list[tuple[Explanation, bool]]]]:

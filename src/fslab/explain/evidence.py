@@ -17,7 +17,7 @@ from fslab.analysis.workload_groups import groups
 from fslab.cell import Cell, Frozen
 from fslab.errors import FslabError
 from fslab.storage.parsed_stack import ParsedStack, parsed_stack
-from fslab.trial_record import TrialRecord, ValidityWarning
+from fslab.trial_record import WHOLE, TrialRecord, ValidityWarning
 from fslab.units import Unit, counted, format_value
 from fslab.workloads import Traits, traits_of
 
@@ -262,6 +262,17 @@ class Evidence:
         """Bytes written by the application: the denominator of the write amplification."""
         found = self._each(_written_bytes)
         return statistics.median(found) if found else None
+
+    @property
+    def flushing(self) -> float | None:
+        """The share of the run in which a disk flushed its cache; None if it is unknown."""
+
+        def share(trial: TrialRecord) -> float | None:
+            run = trial.provenance.parts.get(WHOLE)
+            return _ratio(_probe(trial, "device_flush_time"), run.seconds if run else None)
+
+        found = self._each(share) if self.figure("device_flush_time") else []
+        return min(statistics.median(found) / self.disks, 1.0) if found else None
 
     def syncs(self) -> float | None:
         """Return the number of fsyncs, as far as the parameters determine it."""

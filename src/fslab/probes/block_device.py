@@ -45,7 +45,7 @@ class BlockDevice(Probe):
         if not before:
             return ProbeFinding(values={})
         run = {name: _difference(before, end, name) for name in FIELDS}
-        read_bytes, busy_ms = _bytes(run["read_sectors"]), run["busy_ms"]
+        read_bytes = _bytes(run["read_sectors"])
         flushed_bytes = _bytes(_difference(before, flushed, "write_sectors"))
         return ProbeFinding(
             values={
@@ -58,7 +58,11 @@ class BlockDevice(Probe):
                 ),
                 **figures(Unit.COUNT, **{f"device_{name}": run[name] for name in COUNTED}),
                 **figures(Unit.COUNT, device_flushes=run["flush_requests"]),
-                **figures(Unit.SECONDS, device_busy=None if busy_ms is None else busy_ms / 1000),
+                **figures(
+                    Unit.SECONDS,
+                    device_busy=_seconds(run["busy_ms"]),
+                    device_flush_time=_seconds(run["flush_ms"]),
+                ),
                 **figures(
                     Unit.RATIO,
                     read_amplification=_ratio(read_bytes, work.read_bytes),
@@ -104,6 +108,10 @@ def _difference(before: Snapshot, after: Snapshot, field: str) -> int | None:
 
 def _bytes(sectors: int | None) -> int | None:
     return None if sectors is None else sectors * SECTOR_BYTES
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
 
 
 def _ratio(of_device: float | None, of_application: int | None) -> float | None:

@@ -124,17 +124,20 @@ class Barriers(Mechanism):
         return self.off_of_reiserfs if evidence.filesystem == "reiserfs" else super().switch(evidence)
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        flushes = evidence.per_sync("device_flushes", "cache flushes per fsync")
+        """Yield a statement; its weight is what flushes take, as a multiple of the rest of the run."""
+        flushes, share = evidence.per_sync("device_flushes", "cache flushes per fsync"), evidence.flushing
         each = 0.0 if flushes is None else flushes.value / evidence.disks
         if each > 0.2:
             several = evidence.disks > 1
-            text = f"Each fsync caused {each:.2f} cache flushes of {'each' if several else 'the'} device on average."
+            text = f"Each fsync caused {each:.2f} cache flushes of {'each' if several else 'the'} device on average"
+            took = "" if share is None else f"; they took {100 * share:.0f} % of the run"
             yield self.explanation(
                 evidence,
-                text,
+                f"{text}{took}.",
                 flushes and flushes.model_copy(update={"name": f"{flushes.name}{', all devices' * several}"}),
                 evidence.figure("device_flushes"),
-                weight=each,
+                evidence.figure("device_flush_time", "time of flushes"),
+                weight=each if share is None else share / max(1 - share, 0.01),
             )
 
 
