@@ -138,6 +138,22 @@ def test_directories_without_an_index_are_named_on_the_stack_that_has_them() -> 
 FILES = {"operation": "meta", "files": 30_000}
 
 
+def test_reading_whole_blocks_for_small_files_is_no_read_ahead_of_the_other_stack() -> None:
+    """Files of 300 bytes, in inodes and in blocks: the latter read 17.2 bytes for each byte, in single blocks; the
+    former 3.5, whole tables of inodes."""
+    small = {"operations": "read", "size": "300"}
+    stacks = [
+        seen(
+            made.cell(made.spec("ext4", name=name), "engine", small),
+            {"read_amplification": ratio, "device_read_bytes": read, "device_read_requests": requests},
+        )
+        for name, ratio, read, requests in (
+            ("inline", 3.50, 31_526_912.0, 694.0), ("blocks", 17.15, 154_382_336.0, 30_688.0),
+        )
+    ]  # fmt: skip
+    assert first_of(*stacks) == [("read-amplification", "blocks")]
+
+
 def test_a_page_begins_with_what_differs_as_the_terminal_does(monkeypatch: pytest.MonkeyPatch) -> None:
     stacks = [seen(cell(name), {}) for name in ("ext4", "btrfs")]
     a, b = (each.stack for each in stacks)

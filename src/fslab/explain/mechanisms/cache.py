@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fslab.cell import Cache
 from fslab.explain.evidence import Certainty, Evidence, EvidenceFigure, Explanation
-from fslab.explain.mechanisms import Mechanism, Switch, writes
+from fslab.explain.mechanisms import NOTICEABLE, Mechanism, Switch, writes
 from fslab.units import format_size
 from fslab.workloads import Switchable
 
@@ -74,17 +74,48 @@ class ReadAhead(Mechanism):
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """Yield a statement if the requests to the device are larger than those of the tool, and than a page. Metadata,
         and whole pages for parts of them, are read without read-ahead, too."""
-        read = evidence.figure("read_amplification", "device bytes per byte read")
-        whole, requests = evidence.value("device_read_bytes"), evidence.figure("device_read_requests")
-        if read is None or whole is None or requests is None or not requests.value:
-            return
-        each = whole / requests.value
-        if read.value > _WASTE and each > _WASTE * max((_PAGE_BYTES, *evidence.traits.request_bytes)):
+        read, requests = evidence.figure("read_amplification", "device bytes per byte read"), _ahead(evidence)
+        if read is not None and read.value > _WASTE and requests is not None:
+            number = evidence.figure("device_read_requests")
             text = (
-                f"The device delivered {read.value:.2f} bytes for each byte read, in requests of {format_size(each)} "
-                "on average."
+                f"The device delivered {read.value:.2f} bytes for each byte read, in requests of "
+                f"{format_size(requests)} on average."
             )
-            yield self.explanation(evidence, text, read, requests, weight=read.value)
+            yield self.explanation(evidence, text, read, number, weight=read.value)
+
+
+def _ahead(evidence: Evidence) -> float | None:
+    """Return the mean size of reads from the device; None if it is not clearly larger than a page and the requests of
+    the tool, or these are unknown."""
+    whole, requests = evidence.value("device_read_bytes"), evidence.value("device_read_requests")
+    if evidence.traits.direct is not False or not whole or not requests or not evidence.traits.request_bytes:
+        return None
+    mean = whole / requests
+    return mean if mean > _WASTE * max(_PAGE_BYTES, *evidence.traits.request_bytes) else None
+
+
+class ReadAmplification(Mechanism):
+    """More bytes from the device than the application read, without read-ahead: metadata, such as inodes and maps of
+    blocks, or whole blocks for parts of them, such as small files."""
+
+    summary = "the device delivers more than is read"
+    cause = "what is read in addition to data"
+    writing = False
+
+    def applies(self, evidence: Evidence) -> bool:
+        return not writes(evidence)
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        read = evidence.figure("read_amplification", "device bytes per byte read")
+        if read is not None and read.value >= NOTICEABLE and _ahead(evidence) is None:
+            yield self.explanation(
+                evidence,
+                f"The device delivered {read.value:.3g} bytes for each byte read: also metadata, or whole blocks for "
+                "parts of them.",
+                read,
+                evidence.figure("device_read_requests"),
+                weight=read.value - 1,
+            )
 
 
 class DelayedAllocation(Mechanism):
