@@ -12,7 +12,7 @@ from fslab.api import explanations
 from fslab.cli import explain
 from fslab.explain.evidence import Certainty, Evidence, Explanation
 from fslab.explain.mechanisms import MOST_WEIGHT, statements_of
-from fslab.trial_record import Provenance, RunPart
+from fslab.trial_record import Provenance, RunPart, Severity, ValidityWarning
 
 
 def ranked(
@@ -152,6 +152,23 @@ def test_reading_whole_blocks_for_small_files_is_no_read_ahead_of_the_other_stac
         )
     ]  # fmt: skip
     assert first_of(*stacks) == [("read-amplification", "blocks")]
+
+
+def test_a_small_volume_is_named_where_commits_come_early() -> None:
+    """Random writes on 400 MiB and on 24 GiB, as measured. With -m dup and single on 2 GiB, both commit early."""
+    small = ValidityWarning(kind="volume_small", severity=Severity.WARNING, message="", data={})
+    writes = {"rw": "randwrite", "size": "100m"}
+
+    def random(name: str, commits: float, amplification: float, *warnings: ValidityWarning) -> Evidence:
+        figures = written(100, amplification, btrfs_commits=commits, clock_window=7.5)
+        return seen(cell(parameters=writes, name=name), figures, validity=warnings)
+
+    assert first_of(random("small", 131.0, 5.6, small), random("large", 2.0, 1.0))[0] == (
+        "small-volume",
+        "small",
+    )
+    both = random("dup", 8.0, 1.4, small), random("single", 12.0, 1.2, small)
+    assert "small-volume" not in dict(first_of(*both))
 
 
 def test_a_page_begins_with_what_differs_as_the_terminal_does(monkeypatch: pytest.MonkeyPatch) -> None:

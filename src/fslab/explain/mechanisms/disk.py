@@ -104,45 +104,6 @@ class FlashCollection(Mechanism):
         )
 
 
-class SmallVolume(Mechanism):
-    """Metadata reservations on a small btrfs: it writes back early because space could run out, not because it has to.
-
-    btrfs reserves metadata space for the worst case. On a large volume, it may reserve more than the metadata space,
-    because there is free space to add to it (``btrfs_can_overcommit``). On a small volume, this is soon used up.
-    """
-
-    summary = "metadata reservations exceed the metadata space"
-    cause = "the small volume"
-    alters = True
-    filesystems = frozenset({"btrfs"})
-
-    def switch(self, evidence: Evidence) -> Switch | None:
-        return Switch(medium={"size": "20g"}) if "size" in evidence.cell.stack.medium.options else None
-
-    def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        reserved = evidence.figure("btrfs_metadata_reserved", "reserved for metadata at the end")
-        total = evidence.figure("btrfs_metadata_total", "space for metadata")
-        if not evidence.warns("volume_small"):
-            return
-        text, over = "The volume is small for btrfs, which reserves metadata space for the worst case", None
-        if reserved and total and reserved.value > total.value:
-            over = reserved
-            text += (
-                f". Its metadata reservations ({format_size(reserved.value)}) exceed its metadata space "
-                f"({format_size(total.value)}): it may write back early"
-            )
-        yield self.explanation(
-            evidence,
-            f"{text}.",
-            over,
-            total,
-            evidence.figure("btrfs_commits", "commits"),
-            weight=4.0 if over else 0.3,
-            refuted_by="equally slow on a volume of 20g or more",
-            certainty=Certainty.COINCIDES,
-        )
-
-
 class StripeMisalignment(Mechanism):
     """Unaligned stripes: the file system does not know the stripe size, so that its writes cross stripes."""
 
