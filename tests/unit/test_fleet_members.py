@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,7 @@ def test_a_machine_without_the_url_of_a_database_does_not_use_its_own_store(tmp_
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("name = [", "is not valid TOML"), ("\xff", "is not valid TOML"), ("name = '../x'", "name"),
+        ("name = [", "is not valid TOML"), ("\xff", "is not UTF-8 text"), ("name = '../x'", "name"),
         ("unknown = 1", "unknown: unknown key$"), ("stall = -1", "stall: must be more than 0"),
         ("[allow]\ndirectories = ['images']", "directories: 'images' is not an absolute path"),
         ("labels = ['a']", "labels: a list is not a mapping"),
@@ -130,6 +131,22 @@ def test_mistakes_in_settings_are_named(tmp_path: Path, text: str, said: str) ->
     with pytest.raises(UsageError) as failed:
         WorkerSettings.load(path, needed=True)
     assert re.search(said, failed.value.what)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir], ids=["pipe", "directory"])
+def test_settings_are_read_from_a_regular_file_only(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """A pipe would block."""
+    path = tmp_path / "worker.toml"
+    make(path)
+    with pytest.raises(UsageError, match="is not a regular file"):
+        WorkerSettings.load(path, needed=True)
+
+
+def test_settings_may_begin_with_the_mark_of_editors_of_windows(tmp_path: Path) -> None:
+    path = tmp_path / "worker.toml"
+    path.write_bytes(b'\xef\xbb\xbfname = "lab1"\r\n')
+    path.chmod(0o644)
+    assert WorkerSettings.load(path, needed=True).name == "lab1"
 
 
 def test_without_settings_only_memory_and_our_own_directory(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, field_validator
 
+from fslab import untrusted_text
 from fslab.campaign.consent import Executed, Kind, executed
 from fslab.cell import Cell, Frozen, MachineSpec, MediumSpec
 from fslab.errors import UnsafeError, UsageError
@@ -81,25 +82,26 @@ class WorkerSettings(Frozen):
         UsageError for mistakes in it.
         """
         found: os.stat_result | None = None
+        text = ""
         try:
-            with path.open("rb") as file:
-                found = os.fstat(file.fileno())
-                _check_owner(path, found)
-                content = file.read(LIMIT_BYTES)
+            found = path.stat()
+            _check_owner(path, found)
+            text = untrusted_text.of_file(path, limit_bytes=LIMIT_BYTES)
         except FileNotFoundError as error:
             if needed:
                 raise UsageError("does not exist", where=str(path)) from error
-            content = b""
         except OSError as error:
             raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        except UnicodeDecodeError as error:
+            raise UsageError("is not UTF-8 text", where=str(path)) from error
         try:
-            settings = cls.model_validate(tomllib.loads(content.decode("utf-8")))
+            settings = cls.model_validate(tomllib.loads(text))
         except ValidationError as error:
             said = "; ".join(
                 f"{'.'.join(map(str, each['loc']))}: {describe(each)}" for each in error.errors()
             )
             raise UsageError(said, where=str(path), hint="see docs/fleet.md") from error
-        except ValueError as error:  # includes errors of TOML and of UTF-8
+        except ValueError as error:  # includes errors of TOML, and of numbers with too many digits
             raise UsageError(f"is not valid TOML: {error}", where=str(path)) from error
         if found and found.st_mode & 0o077 and settings.store is not None and has_password(settings.store):
             what = "other users can read this file, which has the database's password"
