@@ -229,8 +229,16 @@ def test_a_resumed_campaign_has_its_budget_once_more(fslab: Fslab, study: Path) 
     fslab("run", study, "--budget", "0.000001s")
     assert "is spent" in fslab("run", "--resume", "--quiet").stderr
     assert fslab.json("results", "--json")["counts"]["stored"] == 0
+    said: list[str] = []
+
+    class Told(api.Observer):
+        def note(self, text: str) -> None:
+            said.append(text)
+
     with api.open_store(create=False) as store:
         assert api.resume(store).report().counts.stored == 0
+        api.resume(store, budget_s=0.0, observer=Told())  # as replicate --run, which has only the rest
+    assert "nothing is left of the budget of " in said[-1]
 
 
 def test_a_finished_campaign_is_given_more_trials(fslab: Fslab, study: Path) -> None:

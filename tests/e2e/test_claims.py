@@ -72,6 +72,19 @@ def test_what_only_claims_need_that_cannot_be_tested_is_not_measured(fslab: Fsla
     assert {trial["workload"]["parameters"]["numjobs"] for trial in trials} == {1}
 
 
+def test_plan_and_run_say_that_cells_without_claims_come_last(fslab: Fslab, tmp_path: Path) -> None:
+    """And the run counts only those whose trials are planned."""
+    study = STUDY.replace("size: 16m", "size: 1m").replace("1100ms", "50ms")
+    other = "  idle: {tool: fio, rw: randwrite, size: 1m, direct: false, fsync: 1, runtime: 50ms}\n"
+    study = study.replace("claims:\n", f"{other}claims:\n").replace("{says", "{on: 'write*', says")
+    (tmp_path / "some.yaml").write_text(study)
+    told = "no claim is about 1 of 3 cells: they are measured last, as far as the budget reaches"
+    assert told in fslab("plan", "some.yaml").stdout
+    ran = fslab("run", "some.yaml", "--budget", "0.000001s").stderr
+    assert told in ran
+    assert ": 8 trials of 2 cells\n" in ran
+
+
 @pytest.mark.slow
 def test_a_campaign_goes_on_until_its_claims_are_decided(fslab: Fslab, tmp_path: Path) -> None:
     (tmp_path / "larger.yaml").write_text(STUDY)

@@ -134,12 +134,13 @@ def test_a_run_says_what_it_cannot_test_before_it_begins(tmp_path: Path) -> None
     assert [line.partition(" (")[0] for line in said] == [
         "claims: 3 of 6 can be tested; 1 cannot be replicated",
         "no trials of 2 of 12 cells: only claims, or parts of claims, that cannot be tested here need them",
+        "no claim is about 3 of 10 cells: they are measured last, as far as the budget reaches",
     ]
     said.clear()
     testable = load_text(STUDY[: STUDY.index("  - {says: large")] + "budget: 1h\n", "s.yaml")
     with plans.on_machine(EIGHT):
         launch.of_study(testable, "s.yaml", tell=said.append)
-    assert said == []
+    assert said == ["no claim is about 4 of 12 cells: they are measured last, as far as the budget reaches"]
 
 
 READS_BACK = """\

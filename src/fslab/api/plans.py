@@ -64,7 +64,8 @@ def claims_lines(study: Study, made: Plan) -> list[str]:
     known = [] if spread is None else [trials_sentence(spread, schedule.block_s(about))]
     near = claims.near_words(claims.planned(study, about))
     left_out = schedule.left_out_words(len(made.left_out), len(made.cells) - len(made.impossible))
-    return [*can, *(line for line in (left_out, told, near) if line), *known]
+    idle = schedule.idle_words(len(about), len(made.measured))
+    return [*can, *(line for line in (left_out, idle, told, near) if line), *known]
 
 
 def claims_foreseen(study: Study, made: Plan) -> tuple[testable.Foreseen, ...]:

@@ -233,6 +233,16 @@ def left_out_words(left_out: int, cells: int) -> str | None:
     )
 
 
+def idle_words(about: int, measured: int) -> str | None:
+    """Return how many cells no claim is about, which come last; None without any, or if all cells count as claimed."""
+    if about in {0, measured}:
+        return None
+    return (
+        f"no claim is about {measured - about} of {counted(measured, 'cell')}: they are measured last, as far as the "
+        "budget reaches"
+    )
+
+
 def blocks_of(cells: Sequence[Cell], budget_s: float) -> float:
     """Return how many blocks of these cells the budget pays for; 0 without cells."""
     whole_s = block_s(cells)

@@ -189,9 +189,8 @@ def _run_trials(
     )
     done = sum(cell not in without for cell, _ in run.finished)
     passed = resume(schedule, history.records, budget_s)
-    observer.campaign_started(
-        campaign, done=done, total=len(schedule.trials), cells=len(campaign.cells) - len(schedule.without)
-    )
+    cells = {cell.id for _, cell in schedule.trials}
+    observer.campaign_started(campaign, done=done, total=len(schedule.trials), cells=len(cells))
     if passed is not None:
         observer.looked(passed, total=len(schedule.trials))
     try:
@@ -305,10 +304,16 @@ class _CampaignRun:
         """Return which limit another trial of this duration would exceed; None: no limit."""
         wall_s = time.monotonic() - self.begun
         if self.budget_s is not None and wall_s - self.waited_s + expected_s > self.budget_s:
-            return f"the budget of {format_duration(self.budget_s)} is spent"
+            return self._budget_words(self.budget_s)
         if self.wall_s is not None and wall_s + expected_s > self.wall_s:
             return self._wall_words()
         return None
+
+    def _budget_words(self, budget_s: float) -> str:
+        whole_s = self.campaign.settings.budget_s
+        if not budget_s and whole_s:  # ``fslab replicate --run`` resumes with what is left of the campaign's budget
+            return f"nothing is left of the budget of {format_duration(whole_s)}"
+        return f"this run's budget of {format_duration(budget_s)} is spent"
 
     def _wall_words(self) -> str:
         waited = f", {format_duration(self.waited_s)} of it spent waiting" if self.waited_s >= 1 else ""
