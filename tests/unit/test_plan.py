@@ -279,6 +279,11 @@ def test_what_is_needed_and_what_is_lost() -> None:
     assert plan.wipes == ("/dev/disk/by-id/x",)
 
 
+def test_devices_of_one_medium_have_other_names_in_a_guest() -> None:
+    plan = plan_of(TEXT, "stacks.fs.on=[host,uml]", "stacks.disk.on=uml")
+    assert plan.devices == ("/dev/loopN", "/dev/ubdN", "/dev/disk/by-id/x")
+
+
 @pytest.mark.parametrize(
     ("fresh", "images"),
     [("trial", 1), ("campaign", 2), ("cell", 4)],  # 2 file systems, 2 workloads on 'm'

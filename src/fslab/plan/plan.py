@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from fslab.cell import Cell, MachineSpec, WorkloadSpec, by_workload, grouped
-from fslab.feasibility import media_of, space_of, why_not
+from fslab.feasibility import media_of, medium_plan, space_of, why_not
 from fslab.machine.kinds import DEFAULT_MEMORY
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.machine.planned_machine import here
@@ -53,9 +53,9 @@ def make_plan(
     """
     paths = Paths(images=images, runtime=runtime)
     cells = expand(study, place, fit)
-    media = media_of(cells, images)
-    space = space_of(media)
-    devices, wipes = _devices(media)
+    space = space_of(media_of(cells, images))
+    # Of each cell, not of each slot: a guest has other names for the devices of a host's image.
+    devices, wipes = _devices((medium_plan(cell, images), parsed_stack(cell.stack).disks) for cell in cells)
     expected_s, most_s = _times(cells, study.stopping, sum(space.values()))
     seed = tool_seed(study.seed, 0)
     return Plan(
