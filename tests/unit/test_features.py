@@ -108,6 +108,15 @@ def test_four_file_systems_stand_side_by_side_in_80_columns() -> None:
     assert "…" not in text
 
 
+def test_a_long_title_of_a_plug_in_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    title = "names of files that end with a dot or a space"
+    monkeypatch.setattr(REGISTRY.get("acl"), "title", title)
+    assert f" {title} " in printed(examination("ext4"))
+    narrow = printed(*map(examination, ("ext4", "xfs", "btrfs", "reiserfs")))
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert " ".join(narrow.split()).count("…") == 0
+
+
 def test_a_fifth_goes_into_a_table_below() -> None:
     text = printed(*(examination(name) for name in ("ext2", "ext3", "jfs", "udf", "vfat")))
     assert ["vfat"] in [line.split() for line in text.splitlines()]

@@ -82,7 +82,7 @@ def parts(found: Sequence[Examination], width: int, *, details: bool) -> Iterato
 
 def _columns(found: Sequence[Examination], **title: Any) -> Table:
     table = Table(box=None, pad_edge=False, **title)
-    table.add_column("", width=TITLE_WIDTH - 2, no_wrap=True)
+    table.add_column("", min_width=TITLE_WIDTH - 2)  # a plug-in can have a longer title
     for each in found:
         table.add_column(Text(each.filesystem), max_width=COLUMN_WIDTH - 1, no_wrap=True)
     return table
