@@ -197,6 +197,19 @@ XFS_LOG = (
 )
 
 
+TRACEBACK = """\
+begun
+Traceback (most recent call last):
+  File "/p/main.py", line 1, in <module>
+    code = main(*sys.argv[1:])
+           ^^^^^^^^^^^^^^^^^^^
+  File "/p/main.py", line 3
+  File "/p/queue.py", line 7, in prepare
+  File "/p/queue.py", line 9, in fill
+ValueError: no room
+"""
+
+
 @pytest.mark.parametrize(
     ("printed", "says"),
     [
@@ -210,6 +223,10 @@ XFS_LOG = (
         (
             "1\n" * 20 + "database is locked\n" + "2\n" * 20,
             "1 | 1 | 1 | … | database is locked | … | 2 | 2 | 2 | 2 | 2",
+        ),
+        (
+            TRACEBACK,
+            "begun | ValueError: no room (in queue.py, line 9, in fill; queue.py, line 7, in prepare; main.py, line 3)",
         ),
     ],
 )
