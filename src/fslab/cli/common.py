@@ -54,7 +54,11 @@ ModulesOption = Annotated[
 
 MemoryOption = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="Memory of a guest. Default: 'guest_memory' of the study, or 1g."),
+    typer.Option(
+        metavar="SIZE",
+        help="Memory of a guest, or on the host of the tool and its page cache. Default: 'guest_memory' of the study; "
+        "without it 1g for a guest, no limit on the host.",
+    ),
 ]
 
 _CAMPAIGN = "A campaign: its id, a unique beginning of it, its name, 'last' or 'last~1'."

@@ -9,7 +9,6 @@ import typer
 from fslab.cli.common import (
     JsonOption,
     KernelOption,
-    MemoryOption,
     ModulesOption,
     console,
     option_value,
@@ -30,7 +29,7 @@ def features(
     on: str = "auto",
     kernel: KernelOption = None,
     modules: ModulesOption = None,
-    guest_memory: MemoryOption = None,
+    guest_memory: str | None = None,
     medium: str = "ram",
     size: str = DEFAULT_SIZE,
     only: str | None = None,
@@ -47,6 +46,7 @@ def features(
     Parameters:
         filesystems FILESYSTEM: Names as in: fslab list filesystems.
         on MACHINE: Where to test: host, uml, qemu, or auto: for each file system the first of these that has it.
+        guest_memory SIZE: Memory of a guest; default: 1g.
         medium loop|ram: On the host: image files on a disk (loop), or in memory (ram).
         size SIZE: Size of each scratch volume.
         only NAME,…: Test only these features (fslab list features).
