@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
+from tests.made import STARTED, trial
 from tests.unit.claimed import cell, claim, parts
 
-from fslab.analysis.further_trials import Candidate, Effort, allocate
+from fslab.analysis.further_trials import Candidate, Effort, allocate, spent_s
 from fslab.claims.model import ClaimVerdict, PartFinding
 from fslab.claims.verdict import effort_of
 
@@ -72,3 +74,13 @@ def test_a_failing_part_whose_cells_get_no_more_trials_does_not_stand_for_the_cl
     effort = effort_of(asked, found, lambda _: 1.0, 0.1, exhausted=frozenset({cells[2].id}))
     assert effort is not None
     assert set(effort.blocks) == {cells[0].id, cells[1].id}
+
+
+def test_waits_for_other_campaigns_are_not_spent() -> None:
+    """Four trials of 10 s: 0.5 s after the first, then two that wait for those of another campaign."""
+    begun = (0.0, 10.5, 35.0, 60.0)
+    trials = [
+        trial(block, started=STARTED + timedelta(seconds=at), duration_s=10.0)
+        for block, at in enumerate(begun)
+    ]
+    assert spent_s(trials) == 42.0

@@ -13,7 +13,6 @@ Frequent looks do not increase the error rate, because every interval is compute
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import median
 
 from fslab.analysis.labels import stack_names
 from fslab.analysis.noise_pools import CampaignNoise
@@ -234,13 +233,14 @@ def questions(
 def spent_s(records: Sequence[TrialRecord]) -> float:
     """Return the time that the trials took of a budget: their own, and the time between one and the next.
 
-    The latter is the median, because a resume is no pause. In a guest it is about 0.4 s, in which disks are plugged in
-    and the trial is stored: 2 of 65 minutes.
+    The latter is the shortest one, because others contain waits for other campaigns, which do not count, and the time
+    until a resume. In a guest it is about 0.4 s, in which disks are plugged in and the trial is stored: 2 of 65
+    minutes.
     """
     ordered = sorted(records, key=lambda record: record.started)
     pauses = [
         (after.started - before.started).total_seconds() - before.duration_s
         for before, after in pairwise(ordered)
     ]
-    pause_s = max(0.0, median(pauses)) if pauses else 0.0
+    pause_s = max(0.0, min(pauses, default=0.0))
     return sum(record.duration_s for record in records) + len(records) * pause_s

@@ -311,7 +311,7 @@ class _CampaignRun:
 
     def _budget_words(self, budget_s: float) -> str:
         whole_s = self.campaign.settings.budget_s
-        if not budget_s and whole_s:  # ``fslab replicate --run`` resumes with what is left of the campaign's budget
+        if not budget_s and whole_s:  # ``fslab replicate --run`` resumes with what is left
             return f"nothing is left of the budget of {format_duration(whole_s)}"
         return f"this run's budget of {format_duration(budget_s)} is spent"
 
