@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -132,6 +133,15 @@ def test_columns_of_printed_figures_are_left_out_if_there_are_none() -> None:
     assert "| | claim | verdict | here |" in [*replication.lines(page(rows=rows))]
     head = "| | claim | verdict | printed | supported by their table | here |"
     assert head in [*replication.lines(page())]
+
+
+def test_what_is_not_possible_here_is_no_trial_that_failed() -> None:
+    """A campaign stores it as one trial of each such cell."""
+    ran = trials(EXT4, steady(1.0))
+    lost = ran[0].model_copy(update={"cell": XFS, "status": Status.UNSUPPORTED})
+    judge: Any = SimpleNamespace(trials=SimpleNamespace(records=[*ran, lost], kernels=["6.1"]), others=[])
+    told = claims._conditions(new_campaign(), judge, [])
+    assert told.endswith(f", {len(ran)} usable of {len(ran)} trials of 1 cell")
 
 
 def test_the_conditions_are_those_of_trials_that_ran() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from fslab.analysis.campaign_comparison import circumstances_of
 from fslab.analysis.table_rows import looks_of
-from fslab.analysis.usable_trials import is_usable
+from fslab.analysis.usable_trials import is_impossible, is_usable
 from fslab.api.study_campaigns import is_study, naming
 from fslab.cell import Cell, MachineSpec
 from fslab.claims import build, testable
@@ -201,14 +201,15 @@ def _figures(study: Study, name: str, scope: Scope) -> PublishedFigures | None:
 
 def _conditions(campaign: Campaign, judge: Evaluator, others: Sequence[Campaign]) -> str:
     trials = [judge.trials, *(each.trials for each in judge.others)]
-    records = [record for each in trials for record in each.records]
+    records = [record for each in trials for record in each.records if not is_impossible(record)]
     usable = sum(is_usable(record) for record in records)
+    cells = {record.cell.id for record in records}
     kernel = ", ".join(judge.trials.kernels) or campaign.machine.get("kernel") or "unknown"
     days = sorted({f"{each.created:%Y-%m-%d}" for each in (campaign, *others)})
     names = ", ".join(each.id for each in (*others, campaign))
     return (
         f"here: campaign{'s' * bool(others)} {names}, {', '.join(days)}, kernel {kernel}, "
-        f"{usable} usable of {counted(len(records), 'trial')} of {counted(len(judge.trials.by_cell), 'cell')}"
+        f"{usable} usable of {counted(len(records), 'trial')} of {counted(len(cells), 'cell')}"
     )
 
 
