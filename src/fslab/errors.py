@@ -195,9 +195,12 @@ def similar(name: str, known: Iterable[str]) -> str | None:
 
     Names with other numbers mean other things (md-raid5, md-raid6), however similar they are; and names that contain
     each other's letters (vers, iversion) are no misspellings: at most two letters are wrong, and half of them. A number
-    that is missing at the end (ntfs, ntfs3) is one, if only one name has it.
+    that is missing at the end (ntfs, ntfs3) is one, if only one name has it. Capitals are no wrong letters.
     """
     known = sorted(known)
+    folded = [each for each in known if len(name) > 1 and each.casefold() == name.casefold()]
+    if folded:
+        return folded[0]
     numbered = [each for each in known if each.rstrip("0123456789") == name != each]
     if len(numbered) == 1:
         return numbered[0]

@@ -172,6 +172,13 @@ def test_a_study_that_is_not_text_is_a_mistake(tmp_path: Path) -> None:
         load(tmp_path / "image.yaml")
 
 
+def test_an_address_is_no_file() -> None:
+    with pytest.raises(
+        UsageError, match=r"^https://x\.example/s\.yaml: is an address, and fslab downloads nothing"
+    ):
+        load("https://x.example/s.yaml")
+
+
 @pytest.mark.parametrize(
     "make", [lambda path: path.symlink_to("/dev/null"), os.mkfifo], ids=["device", "pipe"]
 )

@@ -357,6 +357,31 @@ def test_what_is_no_yaml_is_one_message_with_its_line(text: str, start: str) -> 
     assert any(message.startswith(start) for message in mistakes(text))
 
 
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("title: t\nmedia:\n\tx: 1\n", "indent with spaces, not with tabs"),
+        (
+            "title: what: now\n",
+            "put a text that contains ': ' in quotes, or indent the line as the one before",
+        ),
+        ("title: @x\n", "put a text that begins with this character in quotes"),
+        ("title: 'x\n", "a quote is not closed"),
+        ("media: {m: {size: 1g}\nstacks: {}\n", "close each '{', and separate what is in it by ','"),
+        ("[global]\nrw=read\n", "write 'key: value' in each line"),
+    ],
+)
+def test_words_of_yaml_come_with_advice(text: str, advice: str) -> None:
+    (message,) = mistakes(text)
+    assert message.endswith(f" — {advice}")
+
+
+@pytest.mark.parametrize(("size", "key"), [("1,5g", "5g"), ("1g, 2g", "2g")])
+def test_a_comma_that_begins_a_key_is_explained(size: str, key: str) -> None:
+    told = "unknown key without a value: ',' begins a new key; write 1.5, or a list as [a, b]"
+    assert mistakes(changed(("size: 1g", f"size: {size}"))) == [f"3: media.fast.{key}: {told}"]
+
+
 def test_anchors_cannot_stand_for_millions_of_values() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
@@ -393,7 +418,7 @@ def test_a_device_may_keep_the_only_file_system_that_is_made_on_it() -> None:
         ("=3", "--set =3: write KEY=VALUE, such as trials=3 or media.fast.size=2g"),
         ("trials=x", "--set trials=x: trials: 'x' is not a whole number"),
         ("trials=[1", ("--set trials=[1: trials: not valid YAML: while parsing a flow sequence, "
-         "expected ',' or ']', but got '<stream end>'")),
+         "expected ',' or ']', but got '<stream end>' — close each '[', and separate what is in it by ','")),
         ("trials=", "--set trials=: trials: has no value"),
         ("media.fats.size=2g", "--set media.fats.size=2g: there is no 'fats' in media — did you mean 'fast'?"),
         ("trials.x=2", "--set trials.x=2: 'trials' has no keys of its own that could be set"),

@@ -396,6 +396,7 @@ def test_a_misspelt_name(name: str, known: str) -> None:
 
 def test_a_number_that_is_missing_is_a_misspelling_if_only_one_name_has_it() -> None:
     assert similar("ntfs", ["btrfs", "ntfs3", "xfs"]) == "ntfs3"
+    assert similar("EXT4", ["ext2", "ext4"]) == "ext4"
     assert similar("ext", ["ext2", "ext3", "ext4", "exfat"]) is None
     assert similar("md-raid1", ["md-raid10", "lvm-stripe"]) is None
 

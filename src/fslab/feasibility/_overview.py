@@ -221,8 +221,11 @@ def _said(error: Any) -> str:
     """Return a mistake with its place: ``kinds.host.cpus: Input should be …``."""
     place = ".".join(map(str, error["loc"]))
     what = str(error["msg"]).removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
-        what = "is not a fact of a machine's description"
+    match error["type"]:
+        case "extra_forbidden":
+            what = "is not a fact of a machine's description"
+        case "missing":
+            what = "is missing"
     return f"{place}: {what}" if place else what
 
 

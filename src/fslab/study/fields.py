@@ -18,6 +18,7 @@ from fslab.study.source import Node
 
 Reader = Callable[[Node], Any]
 
+NO_VALUE = " without a value: ',' begins a new key; write 1.5, or a list as [a, b]"
 _LIMITS = {
     "greater_than": ("gt", "more than"),
     "greater_than_equal": ("ge", "at least"),
@@ -76,8 +77,10 @@ def known_fields(node: Node, known: Iterable[str], mistakes: Mistakes, within: N
     for key, child in node.fields.items():
         if key in names or mistakes.many:
             continue
-        note(mistakes, child, f"unknown key{suggestion(key, names)}", within)
         near = similar(key, names)
+        # As in {size: 1,5g} and {filesystem: ext4, xfs}.
+        comma = "" if near or child.content is not None else NO_VALUE
+        note(mistakes, child, f"unknown key{comma or suggestion(key, names)}", within)
         if near is not None:
             fields.setdefault(near, child)
     return fields

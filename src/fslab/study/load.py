@@ -39,6 +39,9 @@ def load(
     """
     name, path = str(study), Path(study)
     looks_like_path = isinstance(study, Path) or "/" in name or path.suffix in {".yaml", ".yml"}
+    if "://" in name:
+        hint = "download it, read it, then name the file"
+        raise UsageError("is an address, and fslab downloads nothing", where=name, hint=hint)
     if not looks_like_path and name in shipped.ids():
         place = input_place(Path(), allow_paths)
         return load_text(shipped.text(name), f"{name}.yaml", overrides, place=place)
@@ -109,7 +112,8 @@ def _read(path: Path, real: Path) -> str:
     try:
         return untrusted_text.of_file(real, limit_bytes=STUDY_LIMIT_BYTES)
     except UnicodeDecodeError as error:
-        raise StudyError("is not UTF-8 text", where=str(path)) from error
+        hint = "a study is a text: save it as UTF-8"
+        raise StudyError("is not UTF-8 text", where=str(path), hint=hint) from error
     except OSError as error:
         if error.errno == errno.EFBIG:
             raise UsageError(

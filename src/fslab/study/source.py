@@ -30,7 +30,16 @@ LONGEST_TEXT = (
 )  # characters: splitting a text into words takes longer than in proportion to its length
 LONGEST_KEY = 1024  # characters of a key that no '?' precedes, by YAML
 LARGEST_BITS = 64  # of an integer: floats, tools and str() have limits for them
-
+# What the YAML library says: what to do.
+_ADVICE = {
+    "character '\\t'": "indent with spaces, not with tabs",
+    "cannot start any token": "put a text that begins with this character in quotes",
+    "mapping values are not allowed": "put a text that contains ': ' in quotes, or indent the line as the one before",
+    "found unexpected end of stream": "a quote is not closed",
+    "expected ',' or '}'": "close each '{', and separate what is in it by ','",
+    "expected ',' or ']'": "close each '[', and separate what is in it by ','",
+    "expected '<document start>'": "write 'key: value' in each line",
+}
 
 Content: TypeAlias = "dict[str, Node] | list[Node] | Scalar | None"
 
@@ -114,13 +123,18 @@ def _compose(text: str, start: SourcePosition, path: Path, mistakes: Mistakes) -
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark and start.line else start.line
         what = ", ".join(str(part) for part in (error.context, error.problem) if part)
-        mistakes.add(replace(start, line=line), path, f"not valid YAML: {what}")
+        mistakes.add(replace(start, line=line), path, f"not valid YAML: {what}{_advice(what)}")
     except YAMLError as error:
         what = " ".join(str(error).split())
         mistakes.add(_offset_place(error, text, start), path, f"not valid YAML: {what}")
     except RecursionError:
         mistakes.add(start, path, "nested too deeply")
     return None
+
+
+def _advice(what: str) -> str:
+    """Return what to do about what the YAML library says, where it is not clear from that; else nothing."""
+    return next((f" — {advice}" for said, advice in _ADVICE.items() if said in what), "")
 
 
 class _BoundedComposer(Composer):
