@@ -23,6 +23,7 @@ from fslab.feasibility import RefusingJournal
 from fslab.machine import guest as waiting
 from fslab.machine.guest import CONSOLE, Disk, Guest
 from fslab.machine.kinds.qemu import QemuGuest
+from fslab.machine.kinds.uml import UmlGuest
 from fslab.storage import Drive, Growth, Workspace, images
 from fslab.system import trees, untrusted_files
 from fslab.trial_record import Status
@@ -71,7 +72,7 @@ def guest(tmp_path: Path) -> Iterator[tuple[Said, socket.socket]]:
 def test_a_request_is_not_written_through_a_link(guest: tuple[Said, socket.socket], tmp_path: Path) -> None:
     (victim := tmp_path / "victim").write_text("precious")
     (guest[0].directory / "request-1.json").symlink_to(victim)
-    with pytest.raises(GuestError, match="a file that only the host may create"):
+    with pytest.raises(GuestError, match="changed what only the host may change"):
         guest[0].ask({"do": "trial"}, timeout_s=LIMIT_S)
     assert victim.read_text() == "precious"
     assert guest[0].broken
@@ -247,6 +248,45 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert raised.value.filename == str(tmp_path / "a")
 
 
+def put_directory(path: Path) -> None:
+    (path / "inner").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("name", ["request-1.json", "reply-1.json"])
+def test_a_directory_in_the_place_of_a_message_is_removed(
+    name: str, guest: tuple[Said, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, theirs = guest
+    reply = made.directory / "reply-1.json"
+    reply.write_text('{"value": 1}')
+
+    def read(path: Path, *, limit_bytes: int) -> bytes:
+        content = path.read_bytes()[:limit_bytes]
+        (made.directory / name).unlink()
+        put_directory(made.directory / name)
+        return content
+
+    monkeypatch.setattr(untrusted_files, "read", read)
+    theirs.sendall(b"done 1\n")
+    assert made.ask({}, timeout_s=LIMIT_S) == {"value": 1}
+    assert list(made.directory.iterdir()) == []
+
+
+def test_a_disk_that_cannot_be_plugged_in_breaks_the_guest(tmp_path: Path) -> None:
+    """The names of virtual disks in the shared directory: the guest may have put anything there."""
+    made = UmlGuest(directory=tmp_path, child=Alive(), line=socket.socket(), facts={})  # type: ignore[arg-type]
+    drive = Drive(image=tmp_path / "disk", socket=tmp_path / "disk.guest", serial="d")
+    try:
+        put_directory(tmp_path / "virtio-0")
+        with pytest.raises(GuestError, match="changed what only the host may change"):
+            made.plug(drive)
+        assert made.broken
+        made.unplug(Disk(serial="d", bind="virtio-uml.0"))
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        made.line.close()
+
+
 CELL = cell(spec(name="s"), parameters={"rw": "randread", "size": "4m"})
 KEY = TrialKey(campaign="c", block=0, seed=1)
 
@@ -321,6 +361,50 @@ def test_a_forged_bug_costs_the_trial_alone(
     assert record.error.endswith("ZeroDivisionError: forged")
     assert len(record.error) < 2 * trial_dispatch.BUG_LIMIT
     assert several.running == []
+
+
+FORGED: tuple[dict[str, Any], ...] = (
+    {"version": 1 << 63}, {"failure": "\ud800"}, {"started": "0001-01-01T00:00:00+23:59"},
+    {"started": "2026-11-30T00:00:00"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("change", FORGED)
+def test_a_record_that_no_store_takes_costs_the_trial_alone(
+    change: dict[str, Any], guest: tuple[Said, socket.socket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = {"record": {**record(cell=IN_GUEST), **change}, "made": []}
+    several = machines(guest[0], {"value": value}, tmp_path, monkeypatch)
+    found = several.run(IN_GUEST, KEY)
+    assert (found.status, found.failure) == (Status.FAILED, FailureClass.GUEST_LOST.value)
+
+
+def test_a_recording_that_cannot_be_removed_costs_the_trial_alone(
+    guest: tuple[Said, socket.socket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process of the guest can go on writing into what is removed."""
+    put_directory(guest[0].directory / "recordings")
+    value = {"record": record(cell=IN_GUEST), "made": []}
+    several = machines(guest[0], {"value": value}, tmp_path, monkeypatch)
+
+    def in_use(place: Path) -> None:
+        raise OSError(errno.ENOTEMPTY, "Directory not empty", str(place))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trees, "remove", in_use)
+        patch.setattr(guest[0], "end", lambda: None)
+        found = several.run(IN_GUEST, KEY)
+    assert (found.status, found.failure) == (Status.FAILED, FailureClass.GUEST_LOST.value)
+
+
+def test_a_guest_makes_no_file_system_but_that_of_its_trial(
+    guest: tuple[Said, socket.socket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a guest says of another disk, such as one of the host, would be taken for a file system there."""
+    value = {"record": record(cell=IN_GUEST), "made": [IN_GUEST.slot, "disk"]}
+    several = machines(guest[0], {"value": value}, tmp_path, monkeypatch)
+    assert several.run(IN_GUEST, KEY).status is Status.OK
+    assert several.workspace.made == {IN_GUEST.slot}
 
 
 def test_a_failure_on_a_disk_without_room_is_told_as_such(

@@ -191,10 +191,11 @@ class TrialMachines:
         self._drop_broken()
         reply = _checked_reply(guest, value, cell, key)
         kernel = str(reply.record.provenance.machine.get("kernel"))
-        guest_recordings.take_over(guest.directory, cell.stack.machine, kernel)
+        with guest.changing_files():
+            guest_recordings.take_over(guest.directory, cell.stack.machine, kernel)
         if reply.record.status is Status.FAILED:
             guest.check_growth()  # the guest itself sees only I/O errors
-        self.workspace.made |= reply.made
+        self.workspace.made |= reply.made & {cell.slot}  # of other slots it knows nothing
         raw = {**reply.record.raw, "guest_kernel_log": guest.log_text(since)}
         record = run.completed(reply.record.model_copy(update={"raw": raw}))
         return self.states.end(turn, record)

@@ -13,7 +13,8 @@ import select
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -121,12 +122,8 @@ class Guest(ABC):
         """
         self.count += 1
         path = self.directory / f"request-{self.count}.json"
-        try:
+        with self.changing_files():
             untrusted_files.write_new(path, json.dumps(request).encode())
-        except FileExistsError as error:
-            raise self._broke(
-                GuestError("the guest created a file that only the host may create", where=str(path))
-            ) from error
         self._send(f"run {self.count}")
         self._expect(f"done {self.count}", time.monotonic() + timeout_s, told)
         answer = self.directory / f"reply-{self.count}.json"
@@ -136,9 +133,20 @@ class Guest(ABC):
             raise self._broke(GuestError(f"cannot read the guest's reply: {error}")) from error
         if not isinstance(reply, dict):
             raise self._broke(GuestError("invalid reply from the guest"))
-        path.unlink(missing_ok=True)
-        answer.unlink(missing_ok=True)
+        with self.changing_files():
+            trees.remove(path)
+            trees.remove(answer)
         return reply
+
+    @contextmanager
+    def changing_files(self) -> Iterator[None]:
+        """Make an error of the block, which changes files of the host in the shared directory, one of the guest, which
+        has put something else there."""
+        try:
+            yield
+        except OSError as error:
+            what = f"the guest changed what only the host may change: {error.strerror}"
+            raise self._broke(GuestError(what, where=str(error.filename or self.directory))) from error
 
     def console_end(self) -> int:
         try:

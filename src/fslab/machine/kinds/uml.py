@@ -22,7 +22,7 @@ from fslab.machine import guest, kinds
 from fslab.machine.guest import Disk, Guest
 from fslab.machine.kinds import Boot, Need, _guests
 from fslab.storage import Drive
-from fslab.system import files, memory, paths, proc, sysfs, tools
+from fslab.system import files, memory, paths, proc, sysfs, tools, trees
 from fslab.system.files import closed_after, opened
 from fslab.system.kernel import newest_modules
 from fslab.system.tools import Tool
@@ -70,7 +70,8 @@ class UmlGuest(Guest):
         number = next(free, None)
         if number is None:
             raise UnsupportedError(f"User-Mode Linux has at most {SOCKETS} virtual disks", hint="use fewer")
-        (self.directory / f"{SOCKET}{number}").symlink_to(socket)
+        with self.changing_files():
+            (self.directory / f"{SOCKET}{number}").symlink_to(socket)
         return Disk(
             serial=drive.serial, bind=f"{VIRTIO}.{number}", rotational=drive.rotational, discard=drive.discard,
             facts={"vhost_user": True},
@@ -93,7 +94,8 @@ class UmlGuest(Guest):
     def unplug(self, disk: Disk) -> None:
         """Unplug the disk. GuestError if it is still in use; such a guest must be ended."""
         if disk.bind is not None:  # the guest has unbound it
-            (self.directory / f"{SOCKET}{disk.bind.rpartition('.')[2]}").unlink(missing_ok=True)
+            with self.changing_files():
+                trees.remove(self.directory / f"{SOCKET}{disk.bind.rpartition('.')[2]}")
             return
         letter = str(disk.device)[-1]
         self._command(f"remove ubd{_index(letter)}")
