@@ -4,7 +4,7 @@ Records are immutable. An unknown value is None, never 0. This module has no sid
 """
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from math import isfinite
 from typing import Annotated, Any
@@ -174,16 +174,26 @@ class Provenance(Frozen):
         return checked_facts(facts)
 
 
+def _in_utc(time: datetime) -> datetime:
+    """Return the same time in UTC. Raises ValueError if it has no time zone, or if UTC has no date for it."""
+    if time.tzinfo is None:
+        raise ValueError("has no time zone")
+    try:
+        return time.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("has no date in UTC") from error
+
+
 class TrialRecord(Frozen):
     """One measured repetition of a cell. Times are in UTC, durations in seconds. ``raw``: the output of the tools."""
 
-    version: int = RECORD_VERSION
+    version: Annotated[int, Field(ge=0, le=9999)] = RECORD_VERSION
     key: TrialKey
     cell: Cell
     status: Status
-    failure: str | None = None
+    failure: Annotated[str, Field(pattern=r"^[a-z_]{1,64}$")] | None = None
     error: Shown | None = None
-    started: datetime
+    started: Annotated[datetime, AfterValidator(_in_utc)]
     duration_s: Duration
     metrics: dict[str, Value] = {}
     probes: dict[str, Value] = {}
