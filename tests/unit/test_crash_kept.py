@@ -20,9 +20,9 @@ from fslab.crash.judge import Positions
 from fslab.crash.recording import Recording
 from fslab.crash.sequences import Sequences
 from fslab.crash.states import State
-from fslab.errors import StoreError, ToolOutputError, UsageError
+from fslab.errors import NoSpaceError, StoreError, ToolOutputError, UsageError
 from fslab.storage.filesystems import REGISTRY
-from fslab.system import disk_server
+from fslab.system import disk_server, memory
 
 HEADER = struct.pack("<8sIIQQ32x", disk_server.MAGIC, 1, 64, 1 << 20, 0)
 SEQUENCES = Sequences(chosen=(bounded_sequences.parse(["write n", "fsync n"]),))
@@ -163,6 +163,23 @@ def test_a_recording_copied_from_elsewhere_shows_no_other_file(
         StoreError, match="not a regular file" if file != kept_recordings.ABOUT else "no recording"
     ):
         kept_recordings.load(place.name, home)
+
+
+@pytest.mark.parametrize(
+    "file", ["crash-base", "fslab-disk.log", "fslab-disk.log.data", "fslab-disk.log.json"]
+)
+def test_a_recording_that_does_not_fit_into_memory_is_not_read(
+    file: str, keep: Callable[[int], str], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = home / keep(1)
+    os.truncate(place / file, 64 << 20)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 32 << 20)
+    if file == "crash-base":
+        kept_recordings.load(place.name, home)
+        (place / file).write_bytes(bytes(64 << 20))
+    with pytest.raises(NoSpaceError, match=r"the recording needs 64.* MiB of memory"):
+        kept_recordings.load(place.name, home)
+    assert crash.crash_recordings()[0]["filesystem"] is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can own files of another user")

@@ -23,7 +23,7 @@ from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Finding, Source
 from fslab.crash.steps import Sequence, Sync
 from fslab.crash.trial_request import REQUESTS, Alphabet, CrashRequest, Cuts, FaultRequest, RecoveryRequest
-from fslab.errors import MountError, NeedsRootError, StoreError, UsageError
+from fslab.errors import MountError, NeedsRootError, NoSpaceError, StoreError, UsageError
 from fslab.faults import REGISTRY as FAULTS
 from fslab.faults import struck_files
 from fslab.faults import trial as fault_trial
@@ -294,7 +294,7 @@ def crash_recordings() -> list[dict[str, Any]]:
 def _recording(name: str) -> dict[str, Any]:
     try:
         found = kept_recordings.load(name, paths.recordings())
-    except StoreError:
+    except (StoreError, NoSpaceError):
         return {"id": name, "filesystem": None, "runs": None, "first": None}
     return {
         "id": name,

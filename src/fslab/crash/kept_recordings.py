@@ -22,10 +22,11 @@ from fslab.crash.examine import Subject
 from fslab.crash.recording import Recording
 from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Source
-from fslab.errors import FslabError, StoreError
+from fslab.errors import FslabError, NoSpaceError, StoreError
 from fslab.storage.filesystem_options import not_shown
 from fslab.storage.filesystems import REGISTRY
-from fslab.system import files, path_owners, untrusted_files
+from fslab.system import files, memory, path_owners, untrusted_files
+from fslab.units import format_size
 
 ABOUT = "about.json"
 VERSION = 2  # what the files of a sequence hold at its start, and the forms of its steps
@@ -139,7 +140,8 @@ def identities(home: Path) -> list[str]:
 
 
 def load(identity: str, home: Path) -> KeptRecording:
-    """Return the recording with this id. StoreError if it does not exist, is damaged or was changed."""
+    """Return the recording with this id. StoreError if it does not exist, is damaged or was changed; NoSpaceError if it
+    does not fit into memory."""
     known = identities(home)
     if identity not in known:
         raise StoreError(
@@ -149,6 +151,8 @@ def load(identity: str, home: Path) -> KeptRecording:
         )
     try:
         return _loaded(home / identity, identity)
+    except NoSpaceError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, FslabError) as error:
         raise StoreError(
             f"the recording '{identity}' is damaged: {error}",
@@ -163,6 +167,8 @@ def _loaded(place: Path, identity: str) -> KeptRecording:
     if about["version"] != VERSION:
         raise ValueError("another version of fslab made it")
     base, log = (place / names.word(about[name]) for name in ("base", "log"))
+    recording = Recording(base=base, log=log)
+    _check_memory(recording)
     if _identity(log) != identity:
         raise ValueError("its log was changed")
     driver = REGISTRY.get(about["filesystem"])
@@ -173,7 +179,6 @@ def _loaded(place: Path, identity: str) -> KeptRecording:
         raise ValueError(f"'{root}' is not below its file system")
     tested = examine.subject(driver, about["options"], str(root), base)
     source: Source[Any] = Runs.loaded(about) if "application" in about else Sequences.loaded(about)
-    recording = Recording(base=base, log=log)
     recording.table()
     if (made_in := about.get("made_in")) is None:
         return KeptRecording(recording=recording, tested=tested, source=source)
@@ -194,6 +199,22 @@ def _check_files(place: Path) -> None:
             raise ValueError(f"'{file.name}' is not a regular file")
         if os.geteuid() == 0 and (why := path_owners.stranger(file)):
             raise ValueError(why)
+
+
+def _check_memory(recording: Recording) -> None:
+    """Raise NoSpaceError unless its files fit into memory: they are read as a whole, of the first image what is not a
+    hole. One that was copied from elsewhere can have huge files that take no space on the disk."""
+    found = {file: file.stat() for file in recording.files()}
+    needed = sum(
+        about.st_blocks * 512 if file == recording.base else about.st_size for file, about in found.items()
+    )
+    available = memory.available_bytes()
+    if available is not None and needed > available:
+        raise NoSpaceError(
+            f"the recording needs {format_size(needed)} of memory, and {format_size(available)} are available",
+            where=str(recording.log.parent),
+            hint="free memory, or if no disk can have recorded so much, remove this directory",
+        )
 
 
 def _identity(log: Path) -> str:
