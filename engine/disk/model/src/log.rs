@@ -72,7 +72,8 @@ fn read_header(bytes: &[u8]) -> Option<u64> {
     ours.then(|| u64_at(bytes, 16)).filter(|size| *size <= LARGEST_DISK)
 }
 
-/// A validated log: all changes are within the disk, and all data is within the data file.
+/// A validated log: all changes are within the disk, and all data is within the data file, where no two rows share any:
+/// so states take no more memory than a disk can have recorded.
 #[derive(Debug)]
 pub struct Log {
     /// Size of the disk in bytes.
@@ -88,9 +89,15 @@ impl Log {
     /// ignored.
     pub fn parse(bytes: &[u8], data_bytes: u64) -> Result<Self, String> {
         let size = read_header(bytes).ok_or("it has no header of this version")?;
+        let mut left = data_bytes;
         let rows = bytes[RECORD..].chunks_exact(RECORD).enumerate().map(|(number, bytes)| {
             let row = Record::from_bytes(bytes);
-            let whole = row.map_or(Mark::from_bytes(bytes).is_some(), |row| row.fits(size, data_bytes));
+            let mut whole = row.map_or(Mark::from_bytes(bytes).is_some(), |row| row.fits(size, data_bytes));
+            if let Some(row) = row.filter(|row| row.changes() && row.data != NO_DATA) {
+                let rest = left.checked_sub(row.length.into());
+                whole &= rest.is_some();
+                left = rest.unwrap_or(0);
+            }
             if whole { Ok(row) } else { Err(format!("row {number} is damaged")) }
         });
         let durable = u32_at(bytes, 32) & DURABLE != 0;
@@ -233,6 +240,12 @@ mod tests {
             assert_eq!(parse(row).unwrap_err(), "row 0 is damaged", "{row:?}");
             assert!(parse(Record { flags: FAILED, ..row }).is_ok(), "it changed nothing");
         }
+        let rows = |length| {
+            let row = Record { length, ..write }.to_bytes();
+            Log::parse(&[header(1 << 20, 0, false), row, row].concat(), 4096)
+        };
+        assert!(rows(2048).is_ok());
+        assert_eq!(rows(2049).unwrap_err(), "row 1 is damaged", "both have the same data");
         let mut unknown = write.to_bytes();
         unknown[50] = 9;
         assert!(Log::parse(&[header(1 << 20, 0, false), unknown].concat(), 4096).is_err());
