@@ -452,6 +452,9 @@ def test_after_sigkill_clean_mounts_the_file_system_under_test_again(
     directory = virtual("ext4", "--log", str(tmp_path / "fslab-disk.log"), "--log-data", options="noatime")
     proc.run(["mount", "--make-unbindable", str(directory.parent)])
     before = mounts.at(directory.parent)
+    server = recording.disk_of(directory)
+    disk_server.ask(server, "arm", effect="bit-rot", op="write", start=1 << 40)  # as a test may have left it
+    disk_server.ask(server, "pace", real=False)
     (tmp_path / "request").write_text(json.dumps({**asked, "directory": str(directory / "new")}))
     ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "request")], check=False)
     assert ended.returncode == -signal.SIGKILL
@@ -463,6 +466,9 @@ def test_after_sigkill_clean_mounts_the_file_system_under_test_again(
     directory.parent.mkdir()
     done, failures = clean_all()
     assert ([entry.kind for _, entry in done if entry.kind != "tree"], failures) == (["mounted"], [])
+    left = disk_server.ask(server, "statistics")
+    sets = asked["do"] != "test"
+    assert (left["faults"] == [], left["paced"]) == (sets, sets)
     after = mounts.at(directory.parent)
     assert before
     assert after

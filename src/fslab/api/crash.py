@@ -31,8 +31,8 @@ from fslab.machine.planned_machine import here
 from fslab.storage import user_mounts
 from fslab.storage.filesystems import REGISTRY
 from fslab.study.fields import describe
+from fslab.system import disk_server, mountinfo, mounts, path_owners, paths, tools
 from fslab.system import kernel as running_kernel
-from fslab.system import mountinfo, mounts, path_owners, paths, tools
 from fslab.system.mountinfo import Mount
 from fslab.system.signals import Teardown
 from fslab.system.temporary import TemporaryDirectory
@@ -84,10 +84,10 @@ def crash_recovery(request: RecoveryRequest) -> dict[str, Any]:
     Raises UnsupportedError if there is no virtual disk, or its file system does not declare its promises.
     """
     _check_root()
-    recording.disk_of(request.directory)
+    server = recording.disk_of(request.directory)
     directory, mount = _ground(request.directory)
     tested = _tested(directory, mount)
-    with _journaled(mount):
+    with _journaled(mount, server):
         return recovery.measure(directory, mount.source, tested, request)
 
 
@@ -111,7 +111,7 @@ def fault_test(request: FaultRequest) -> dict[str, Any]:
         seed=request.seed,
         scratch=request.scratch,
     )
-    with _journaled(mount):
+    with _journaled(mount, server):
         return fault_trial.measure(struck, fault)
 
 
@@ -156,18 +156,21 @@ def _ground(directory: Path) -> tuple[Path, Mount]:
 
 
 @contextmanager
-def _journaled(mount: Mount) -> Iterator[None]:
+def _journaled(mount: Mount, server: Path | None = None) -> Iterator[None]:
     """Have the journal tell that a file system that is unmounted meanwhile was mounted: after SIGKILL, ``fslab clean``
-    mounts it again. One of a campaign is in the campaign's journal."""
+    mounts it again, and sets back its disk, that of ``server``. One of a campaign is in the campaign's journal."""
     if _is_campaigns(mount):
         yield
         return
     with CampaignJournal(new_id()) as journal:
         target = user_mounts.target_of(mount)
         entry = journal.will_create(user_mounts.KIND, target, [mount.source])
+        disk = journal.will_create(disk_server.OF_USER, str(server)) if server else None
         try:
             yield
         finally:
+            if disk:
+                journal.undone(disk)
             if mounts.at(mount.target) is not None:
                 user_mounts.again(target, [Path(mount.source)])
                 journal.undone(entry)

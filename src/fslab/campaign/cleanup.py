@@ -201,6 +201,8 @@ def _check_ours(campaign: str, entry: JournalEntry) -> None:
         ours = entry.target == volume_name(campaign)
     elif entry.kind == user_mounts.KIND:
         ours = user_mounts.parse(entry.target) is not None
+    elif entry.kind == disk_server.OF_USER:
+        ours = Path(entry.target).is_absolute()
     elif entry.kind == named_devices.SIGNATURE:
         ours = entry.target.partition(" ")[0] == volume_name(campaign)
     else:
@@ -285,7 +287,7 @@ _ON_ITS_DISK: Mapping[str, Callable[[str], bool]] = {
     named_devices.SIGNATURE: lambda _: False,
     user_mounts.KIND: user_mounts.is_mounted,
 }
-_PATHS = frozenset({"mount", "loop", "image", "directory", "tree", "disk"})
+_PATHS = frozenset({"mount", "loop", "image", "directory", "tree", "disk", disk_server.OF_USER})
 _ON_DEVICES = {
     **_LAYOUTS,
     named_devices.SIGNATURE: named_devices.wipe_signature,
@@ -301,6 +303,7 @@ UNDO: Mapping[str, Callable[[str], None]] = {
     "trace": ring.remove,
     zpool.KIND: zpool.clean,
     "disk": lambda target: disk_server.clean(Path(target)),
+    disk_server.OF_USER: lambda target: disk_server.set_back(Path(target)),
     "tuning": _put_back,
     tuning.TIMER: tuning.start_timer,
 }

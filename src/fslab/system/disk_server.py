@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 TOOL = Tool(program="fslab-disk", package=None)
 FILE = "disk"
+OF_USER = "virtual-disk"  # in a journal: one that fslab has not made
 UNMOUNTED = "--unmounted"
 SERIAL_LENGTH = 20  # of a virtio disk
 READY_LIMIT_S = 300.0  # an SSD that must start full is written over first
@@ -118,6 +119,15 @@ def ask(directory: Path, do: str, *, pid: int | None = None, **arguments: Any) -
     if not answer.get("ok"):
         raise FslabError(f"the virtual disk refuses '{do}': {answer.get('error')}", where=str(directory))
     return answer
+
+
+def set_back(directory: Path) -> None:
+    """Undo what a killed test has set on a disk of the user: faults, a power cut, time that is not real. Nothing is to
+    be done if the server has ended."""
+    with contextlib.suppress(ToolFailedError):
+        ask(directory, "disarm")
+        ask(directory, "power_on")
+        ask(directory, "pace", real=True)
 
 
 def clean(directory: Path) -> None:
