@@ -39,7 +39,7 @@ stonewall
 SSD, HDD = "directory=/mnt/ssd\n", "directory=/mnt/hdd\n"
 REMEDY = re.compile(
     r"delete|give '|write |rename|paste|correct|split|did you mean|add a section|describe|name the files|set "
-    r"|is not a whole number|must be at (?:most|least)|must be plain|not allowed here"
+    r"|is not a whole number|must be at (?:most|least)|must be plain"
 )
 
 
@@ -549,6 +549,12 @@ def test_no_line_is_so_long_that_fio_reads_its_end_as_another_option(
 )
 def test_what_is_no_job_file_is_refused(text: str) -> None:
     assert refused(text)
+
+
+def test_a_command_line_is_no_job_file_and_says_how_to_write_one() -> None:
+    said = refused("#!/bin/sh\nfio --name=a \\\n    --rw=read --size=1m\n")
+    assert all("instead of --bs=4k" in each for each in said)
+    assert len(said) == 2
 
 
 def test_no_two_jobs_have_the_same_label() -> None:

@@ -134,7 +134,7 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
         *(({key: "1"}, f"^{key}: ") for key in (
             "ioscheduler", "cgroup", "uid", "gid", "client", "scale", "variables.A")),
         *(({key: "1"}, f"^{key}: orders the jobs of a job file: use 'file'") for key in ("stonewall", "wait_for")),
-        ({"mem": "mmaphuge:/etc/passwd"}, "^mem: file names are not allowed here$"),
+        ({"mem": "mmaphuge:/etc/passwd"}, "^mem: file names are not allowed here: delete the line$"),
         ({"buffer_pattern": "'secret'"}, "^buffer_pattern: "),
         ({"blocksize": "4k"}, "^blocksize: write it as 'bs'$"),
         *(({"size": size}, "^size: .*is not a size") for size in ("64MiX", "20%", "0", "-1", "1e3")),

@@ -59,6 +59,10 @@ _FILE_NAMES = frozenset({"filename", "filename_format"})
 _FREE_TEXT = _FILE_NAMES | {"description", "wait_for", NAME}
 _VALUED = _AMOUNTS | _FREE_TEXT | COUNTS | {"rw", "ioengine", "verify"}
 _GLOBAL = "global"
+_COMMAND = (
+    "this is a command line: write [global], and below it each option in a line of its own, such as bs=4k "
+    "instead of --bs=4k"
+)
 Options = dict[str, str | None]
 
 
@@ -200,7 +204,9 @@ class _Reader:
         elif line.startswith("["):
             self._section(place, line)
         elif self.options is None:
-            self._refuse(place, f"'{line}' comes before the first section: write [global] above it")
+            typed = line.startswith(("fio ", "--"))
+            told = _COMMAND if typed else f"'{line}' comes before the first section: write [global] above it"
+            self._refuse(place, told)
         else:
             self._option(place, line, self.options)
 

@@ -107,7 +107,7 @@ def _refused_value(key: str, value: str) -> str | None:
             "under test"
         )
     if key in _NO_PATHS and re.search(r"[/']", value):
-        return "file names are not allowed here"
+        return "file names are not allowed here: delete the line"
     if key == "zonemode" and value == "zbd":
         return f"not allowed: {ZONED}"
     if key == "allow_file_create" and value in {"0", "False"}:
