@@ -104,6 +104,34 @@ def test_what_is_below_a_moved_directory_or_has_another_name_is_kept(crash: Any,
     assert found["promises_kept"] >= 18
 
 
+NAMES = [
+    word
+    for operation in (
+        "create n", "write n", "mkdir m", "mkfifo p", "symlink a s", "link a d/l", "unlink a",
+        "rmdir e", "rename a r", "rename a d/r", "rename b over a", "rename d g", "exchange a d/f",
+        "link a temporary file as n",
+    )
+    for word in ("--sequence", operation)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", [None, "ignore-flush"])
+@pytest.mark.parametrize(
+    ("filesystem", "option"),
+    [("ext4", "dirsync"), *(pytest.param("xfs", each, marks=pytest.mark.slow) for each in ("wsync", "sync"))],
+)
+def test_names_are_durable_at_once_where_an_option_says_so(
+    crash: Any, filesystem: str, option: str, fault: str | None
+) -> None:
+    found = crash(filesystem, "--cuts", "ends", "--states", "20", *NAMES, options=option, fault=fault)
+    broken = [finding for finding in found["findings"] if finding["broken"]]
+    if fault is None:
+        assert broken == [], json.dumps(broken, indent=1)
+        assert found["promises_kept"] == len(NAMES) // 2
+    else:
+        assert any(option in finding["source"] for finding in broken)
+
+
 @pytest.mark.slow
 def test_without_its_journal_ext4_is_held_to_what_it_promises_without_one(crash: Any) -> None:
     """With ``noload`` it does not use the journal that it has."""

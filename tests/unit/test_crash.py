@@ -486,6 +486,20 @@ def test_lost_operations_are_those_that_left_no_trace() -> None:
     assert oracle.lost_operations(past, {**BEFORE, "a": seen(1, 3, 1)}) == {1}
 
 
+def test_with_an_option_names_are_durable_when_an_operation_returns() -> None:
+    for filesystem, option in (("ext4", "dirsync"), ("ext3", "sync"), ("xfs", "wsync"), ("xfs", "dirsync")):
+        given = promises(filesystem, option)
+        past = history("rename a r", "create n", "unlink b", done=2, begun=3, given=given)
+        assert past.promising == {1, 2}
+        found = list(oracle.judge(past, BEFORE))
+        assert {(each.kind, each.name, each.broken) for each in found} == {
+            (Kind.RESURRECTED, "a", True), (Kind.LOST_NAME, "n", True), (Kind.LOST_NAME, "r", True),
+        }  # fmt: skip
+        assert all(option in each.source for each in found)
+    for given in (promises("ext4"), promises("btrfs", "sync"), promises("ext4", "sync", journal=False)):
+        assert not given.at_once.given
+
+
 def test_promises_depend_on_options() -> None:
     assert promises("ext4").caution is None
     assert promises("ext4", "barrier=0").caution is not None

@@ -152,7 +152,8 @@ def enumerated(
 @cache
 def published() -> tuple[Sequence, ...]:
     """Return the sequences of all published bugs."""
-    return tuple(parse(text.split("; ")) for each in SCENARIOS for text in each.sequences)
+    texts = dict.fromkeys(text for each in SCENARIOS for text in each.sequences)
+    return tuple(parse(text.split("; ")) for text in texts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

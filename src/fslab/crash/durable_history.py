@@ -18,7 +18,8 @@ class History:
     """A sequence up to a cut: ``done`` steps had returned, and ``begun`` steps had begun (as many, or one more).
 
     ``entries``: those of each tree. ``names``, ``data``, ``modes``, ``attributes``, ``parts``: the last step that made
-    each directory entry, each file's contents, permissions and attribute, and each part of a file durable.
+    each directory entry, each file's contents, its permissions with owner and time, its attribute, and each part of a
+    file durable.
     """
 
     number: int
@@ -42,9 +43,13 @@ class History:
 
     def _promised(self, at: int, step: Step) -> None:
         now = self.trees[at]
+        if self.promises.at_once.given:
+            changed = self.entries[at - 1].items() ^ self.entries[at].items()
+            self.names |= dict.fromkeys((entry for entry, _ in changed), at)
         if step.operation is not None and step.operation.durable is not None:
             name, parts = step.operation.durable  # POSIX, O_SYNC and msync: only this write is durable
-            self.parts |= dict.fromkeys(((now.names[name], part) for part in parts), at)
+            which = parts(now.inode(name))
+            self.parts |= dict.fromkeys(((now.names[name], part) for part in which), at)
         elif step.operation is not None and step.operation.gone is not None:
             self._synced(self.trees[at - 1].names[step.operation.gone], at)
         elif step.sync is Sync.SYNC:

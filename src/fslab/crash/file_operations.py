@@ -1,4 +1,4 @@
-"""Operations on a file's contents, size, attribute and mode: the effect of each on the tree, and its system calls."""
+"""Operations on a file's contents, size, attribute, mode, owner and time: effects on the tree, and system calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from fslab.system.files import closed_after
 from fslab.system.syscalls import Fallocate
 
 NEW_PARTS = 2 * PARTS  # of a new file with contents
-_FLAGS = {"": 0, " with O_DIRECT": os.O_DIRECT, " with O_SYNC": os.O_SYNC}
+_FLAGS = {
+    "": 0, " with O_DIRECT": os.O_DIRECT, " with O_SYNC": os.O_SYNC,
+    " with O_SYNC and O_DIRECT": os.O_SYNC | os.O_DIRECT,
+}  # fmt: skip
 _SHIFTING = {Fallocate.COLLAPSE_RANGE, Fallocate.INSERT_RANGE}
 
 
@@ -84,9 +87,14 @@ def write(text: str, file: str) -> Operation:
 
 def append(text: str, half: str, file: str, flags: str) -> Operation:
     count = 1 if half else PARTS
+    synced = "O_SYNC" in flags
+
+    def parts(inode: Inode) -> range:
+        return range(len(inode.parts) - count, len(inode.parts))
+
     return Operation(
-        name=text, needs=(file,), target=file, whole="O_DIRECT" in flags,
-        run=_pwrite(file, lambda inode: range(len(inode.parts) - count, len(inode.parts)), _FLAGS[flags]),
+        name=text, needs=(file,), target=None if synced else file, whole="O_DIRECT" in flags,
+        run=_pwrite(file, parts, _FLAGS[flags]), durable=(file, parts) if synced else None,
         effect=_changes(file, lambda inode, new: inode.written(len(inode.parts), count, new)),
     )  # fmt: skip
 
@@ -96,7 +104,7 @@ def overwrite(text: str, half: str, file: str, flags: str) -> Operation:
     synced = "O_SYNC" in flags
     return Operation(
         name=text, needs=(file,), target=None if synced else file, whole="O_DIRECT" in flags,
-        run=_pwrite(file, lambda _: parts, _FLAGS[flags]), durable=(file, parts) if synced else None,
+        run=_pwrite(file, lambda _: parts, _FLAGS[flags]), durable=(file, lambda _: parts) if synced else None,
         effect=_changes(file, lambda inode, new: inode.written(parts.start, len(parts), new)),
     )  # fmt: skip
 
@@ -110,7 +118,7 @@ def store(text: str, file: str, synced: str) -> Operation:
 
     return Operation(
         name=text, needs=(file,), least=PARTS, target=None if synced else file, run=run,
-        durable=(file, range(PARTS)) if synced else None,
+        durable=(file, lambda _: range(PARTS)) if synced else None,
         effect=_changes(file, lambda inode, new: inode.written(0, PARTS, new)),
     )  # fmt: skip
 
@@ -144,7 +152,8 @@ def allocate_beyond(text: str, file: str) -> Operation:
         with (directory / file).open("r+b") as opened:
             _fallocated(opened.fileno(), Fallocate.KEEP_SIZE, 0, 5 * BLOCK_BYTES)
 
-    return Operation(name=text, needs=(file,), target=file, run=run, effect=lambda tree, _: tree)
+    effect = _changes(file, lambda inode, _: replace(inode, time=None))
+    return Operation(name=text, needs=(file,), target=file, run=run, effect=effect)
 
 
 def punch(text: str, place: str, file: str) -> Operation:
@@ -227,4 +236,19 @@ def chmod(text: str, name: str) -> Operation:
     return Operation(
         name=text, needs=(name,), kinds=("file", "directory"), target=name, effect=_changes(name, mode),
         run=lambda place, _, after, __: (place / name).chmod(after.inode(name).mode),
+    )  # fmt: skip
+
+
+def chown(text: str, name: str) -> Operation:
+    return Operation(
+        name=text, needs=(name,), kinds=("file", "directory"), target=name,
+        effect=_changes(name, lambda inode, new: replace(inode, owner=new)),
+        run=lambda place, _, after, __: os.chown(place / name, (owner := after.inode(name).owner), owner),
+    )  # fmt: skip
+
+
+def set_time(text: str, file: str) -> Operation:
+    return Operation(
+        name=text, needs=(file,), target=file, effect=_changes(file, lambda inode, new: replace(inode, time=new)),
+        run=lambda place, _, __, generation: os.utime(place / file, (generation, generation)),
     )  # fmt: skip

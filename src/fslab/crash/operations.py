@@ -175,7 +175,7 @@ _FORMS: tuple[tuple[str, Callable[..., Operation]], ...] = (
     (f"create {_NAME}", create),
     (f"write {_NAME}", files.write),
     (f"append (half a block to )?{_NAME}()", files.append),
-    (f"append (){_NAME}( with O_DIRECT)", files.append),
+    (f"append (){_NAME}( with O_DIRECT| with O_SYNC| with O_SYNC and O_DIRECT)", files.append),
     (f"overwrite (half a block of )?{_NAME}()", files.overwrite),
     (f"overwrite (){_NAME}( with O_SYNC| with O_DIRECT)", files.overwrite),
     (f"store to {_NAME} with mmap( and msync)?", files.store),
@@ -189,6 +189,8 @@ _FORMS: tuple[tuple[str, Callable[..., Operation]], ...] = (
     (f"setxattr {_NAME}", files.set_attribute),
     (f"removexattr {_NAME}", files.remove_attribute),
     (f"chmod {_NAME}", files.chmod),
+    (f"chown {_NAME}", files.chown),
+    (f"utime {_NAME}", files.set_time),
     (f"link {_NAME} {_NAME}", link),
     (f"link a temporary file as {_NAME}", link_unnamed),
     ("fsync a temporary file", sync_unnamed),
@@ -215,16 +217,16 @@ METADATA = (
     "rename n over a", "unlink a", "unlink a and fsync it", "mkdir m",
 )  # fmt: skip
 _NAMES = (
-    "create a", "create d/n", "chmod a", "chmod d", "link a d/l", "link a temporary file as n", "rename r a",
-    "rename b a", "rename d/f e/f", "rename d g", "rename e d/e", "exchange a b", "exchange a d/f", "exchange d e",
-    "unlink l", "unlink b", "unlink d/f", "mkdir e/m", "rmdir e", "mkfifo p",
+    "create a", "create d/n", "chmod a", "chmod d", "chown a", "utime a", "link a d/l", "link a temporary file as n",
+    "rename r a", "rename b a", "rename d/f e/f", "rename d g", "rename e d/e", "exchange a b", "exchange a d/f",
+    "exchange d e", "unlink l", "unlink b", "unlink d/f", "mkdir e/m", "rmdir e", "mkfifo p",
 )  # fmt: skip
 _CONTENTS = (
-    "write n", "append a", "append a with O_DIRECT", "append half a block to a", "overwrite a",
-    "overwrite half a block of a", "overwrite a with O_SYNC", "overwrite a with O_DIRECT", "store to a with mmap",
-    "store to a with mmap and msync", "fallocate a to 5 blocks", "fallocate a beyond its end", "punch a hole into a",
-    "punch a hole into half a block of a", "zero a range of a", "collapse a range of a", "insert a range into a",
-    "truncate a to half a block",
+    "write n", "append a", "append a with O_DIRECT", "append a with O_SYNC", "append a with O_SYNC and O_DIRECT",
+    "append half a block to a", "overwrite a", "overwrite half a block of a", "overwrite a with O_SYNC",
+    "overwrite a with O_DIRECT", "store to a with mmap", "store to a with mmap and msync", "fallocate a to 5 blocks",
+    "fallocate a beyond its end", "punch a hole into a", "punch a hole into half a block of a", "zero a range of a",
+    "collapse a range of a", "insert a range into a", "truncate a to half a block",
 )  # fmt: skip
 ALL = (*METADATA, *_NAMES, *_CONTENTS)
 SYNCS = frozenset({"fsync a temporary file"})  # operations whose text begins like a sync

@@ -26,14 +26,16 @@ WRITE = "POSIX, O_SYNC and msync: the data of the write, and what is needed to r
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
-    """What a name leads to. ``mode``: permissions, None for a symbolic link. ``inode``, ``links``: its inode number in
-    the file system and its link count; 0 if unknown. ``attribute``: value of the extended attribute. ``error``: why it
-    could not be read."""
+    """What a name leads to. ``mode``: permissions; ``owner``: its user; ``time``: its last change in seconds, -1 if not
+    in whole ones; None for a symbolic link. ``inode``, ``links``: its inode number in the file system and its link
+    count; 0 if unknown. ``attribute``: value of the extended attribute. ``error``: why it could not be read."""
 
     kind: NodeKind
     data: bytes = b""
     target: str = ""
     mode: int | None = None
+    owner: int | None = None
+    time: int | None = None
     inode: int = 0
     links: int = 0
     attribute: bytes | None = None
@@ -105,7 +107,7 @@ def _judge_inode(history: History, name: str, number: int, seen: Seen) -> Iterat
         else:  # another file may have reused its inode, and only one of the two was written
             yield _of(history.promises.consistent, history, Kind.NEITHER, floor, name, text)
         return
-    found = [*_judge_mode(history, name, number, born, seen.mode)]
+    found = [*_judge_status(history, name, number, born, seen)]
     if kind == "file":
         found += _judge_file(history, name, number, seen, versions)
     if history.stayed(number, born):
@@ -156,18 +158,25 @@ def _judge_attribute(
     yield _finding(history, Kind.LOST_ATTRIBUTE, floor, name, text)
 
 
-def _judge_mode(history: History, name: str, number: int, born: int, mode: int | None) -> Iterator[Finding]:
-    """Check that the permissions are those of a version since they were last durable."""
+def _judge_status(history: History, name: str, number: int, born: int, seen: Seen) -> Iterator[Finding]:
+    """Check that permissions, owner and time are those of versions since they were last durable."""
     floor = history.modes.get(number, born)
-    allowed = {version.mode for version in history.versions(number, floor)}
-    if mode is None or mode in allowed:
-        return
-    wanted = " or ".join(f"{each:o}" for each in sorted(allowed))
-    text = f"the permissions of '{name}' are {mode:o} instead of {wanted}"
-    if number in history.modes or born == SETUP:
-        yield _finding(history, Kind.LOST_ATTRIBUTE, floor, name, text)
-    else:
-        yield _of(history.promises.consistent, history, Kind.LOST_ATTRIBUTE, floor, name, text)
+    versions = history.versions(number, floor)
+    kinds: tuple[tuple[str, int | None, set[int | None], str], ...] = (
+        ("permissions", seen.mode, {version.mode for version in versions}, "o"),
+        ("owner", seen.owner, {version.owner for version in versions}, "d"),
+        ("time of the last change", seen.time, {version.time for version in versions}, "d"),
+    )
+    for what, value, allowed, form in kinds:
+        if value is None or None in allowed or value in allowed:
+            continue
+        known = sorted(each for each in allowed if each is not None)
+        wanted = " or ".join(format(each, form) for each in known)
+        text = f"'{name}': {what} {value:{form}} instead of {wanted}"
+        if number in history.modes or born == SETUP:
+            yield _finding(history, Kind.LOST_ATTRIBUTE, floor, name, text)
+        else:
+            yield _of(history.promises.consistent, history, Kind.LOST_ATTRIBUTE, floor, name, text)
 
 
 def _judge_parts(history: History, name: str, number: int, data: bytes) -> Iterator[Finding]:
@@ -321,8 +330,13 @@ def _has(history: History, number: int, now: Tree, found: Mapping[str, Seen]) ->
         if inode == number and name in found:
             last, seen = now.inodes[number], found[name]
             wanted = None if last.attribute is None else attribute(history.number, number, last.attribute)
-            same = seen.attribute == wanted and seen.mode in {None, last.mode}
-            return same and _wrong(history.number, number, [last], seen.data) is None
+            same = seen.mode in {None, last.mode} and seen.owner in {None, last.owner}
+            same = same and (last.time is None or seen.time in {None, last.time})
+            return (
+                same
+                and seen.attribute == wanted
+                and _wrong(history.number, number, [last], seen.data) is None
+            )
     return True
 
 
@@ -344,4 +358,6 @@ def _source(history: History, step: int, kind: Kind) -> str:
         return POSIX
     if made.sync is Sync.DIRECTORY:
         return promises.directories.source
-    return (promises.names if made.operation is None else promises.removal).source
+    if made.operation is None:
+        return promises.names.source
+    return (promises.removal if made.operation.gone is not None else promises.at_once).source

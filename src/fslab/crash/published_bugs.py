@@ -29,6 +29,22 @@ _BUGS = """
     lacks: thousands of links of one file
 041: the file system cannot be mounted after one of very many links was removed and made again
     lacks: thousands of links of one file
+042: bytes of removed files are in a new file after blocks were allocated, punched or zeroed
+    lacks: free blocks whose bytes are known
+043: a new file has its size and zeros
+    lacks: a promise: no documentation rules this out
+044: a new file that was truncated to its size has zeros
+    lacks: a promise: no documentation rules this out
+045: a file that was truncated and written again has zeros
+    lacks: a promise: no documentation rules this out
+046: a file that was truncated, and extended by a write, has zeros
+    lacks: a promise: no documentation rules this out
+047: a new file has its size and zeros after fsync
+    write n; fsync n
+048: a file has an old size after sync
+    append a; sync
+049: a new file has no contents after sync
+    write n; sync
 056: synced data is lost after a link and fsync of another file
     write n; fsync n; link n l; create p; fsync p
 057: a synced append is lost after a link and fsync of another file
@@ -54,6 +70,8 @@ _BUGS = """
     link a d/l; link a d/k; sync; unlink d/k; fsync a
 177: holes that overlap are not there after fsync
     append a; fsync a; punch a hole into the last block of a; punch a hole into the last block of a; fsync a
+311: data is lost after hundreds of random writes and fsync
+    lacks: hundreds of random operations
 321: a synced directory, or a rename into it, is lost
     mkdir m; fsync m
     create n; mkdir m; fsync n; rename n m/n; fsync m; fsync m/n
@@ -79,6 +97,19 @@ _BUGS = """
     mkdir m; symlink a m/s; fsync m
 376: a renamed file is lost after fsync, if a new one has its old name
     rename a r; create a; fsync r
+392: size, time or a hole are lost after fsync or fdatasync
+    utime a; fsync a
+    append a; fdatasync a
+    punch a hole into the last block of a; fsync a
+455: anything is lost after random operations and fsync
+    lacks: hundreds of random operations
+457: anything is lost after random operations on files that share blocks
+    lacks: hundreds of random operations
+468: a size is lost after fallocate and fsync or fdatasync
+    fallocate a to 5 blocks; fdatasync a
+    fallocate a to 5 blocks; fsync a
+474: a new file is lost after syncfs
+    write n; sync
 479: the file system cannot be mounted after a special file was renamed and linked
     mkfifo p; sync; create n; fsync n; rename p q; link q p; create x; fsync x
     symlink a p; sync; create n; fsync n; rename p q; link q p; create x; fsync x
@@ -86,6 +117,8 @@ _BUGS = """
     link a l; sync; unlink l; create l; fsync l
 481: no file can be made after recovery
     create n; fsync n
+482: the file system is damaged after random operations
+    lacks: hundreds of random operations
 483: blocks that were allocated beyond the end are lost
     lacks: extents beyond the end of a file are not compared
 489: extended attributes are lost after fsync, sync and fsync
@@ -96,6 +129,15 @@ _BUGS = """
     lacks: files that share blocks (reflink)
 502: links are lost, or the file system cannot be mounted, after renames of links and a new file
     link a l; sync; rename a r; rename l a; create l; fsync l
+505: owner and group are lost after fsync
+    chown a; fsync a
+    create n; chown n; fsync n
+506: the project of a file is lost after fsync
+    lacks: projects of quotas
+507: flags of a file (chattr) are lost after fsync
+    lacks: flags of files
+508: the time of creation is lost after fsync
+    lacks: times of creation
 509: the file system cannot be mounted after fsync of a temporary file
     fsync a temporary file
 510: a directory has two names, or a file is lost, after it replaced another directory
@@ -119,6 +161,8 @@ _BUGS = """
 535: permissions are lost after fsync
     chmod a; fsync a
     chmod d; sync; chmod d; fsync d
+536: bytes of removed files are in a new file after a part of it was written back
+    lacks: free blocks whose bytes are known
 546: data is lost on a full file system
     lacks: files that share blocks (reflink)
 547: anything is lost after random operations and fsync of each file
@@ -129,6 +173,8 @@ _BUGS = """
     create n; fsync n; evict inodes; unlink n; fsync-directory
 588: shared blocks are lost
     lacks: files that share blocks (reflink)
+622: times are lost after fsync, sync or eviction with lazytime
+    lacks: times that the kernel sets
 640: a moved file is lost after the inode of its old directory left memory
     create d/n; fsync d; evict inodes; rename d/f e/f; create n; fsync n
 677: blocks that were allocated beyond the end are lost
@@ -140,6 +186,9 @@ _BUGS = """
     truncate a to 1 block; truncate a to 5 blocks; sync; punch a hole into a; fsync a
 703: direct writes with O_DSYNC by io_uring are lost
     lacks: io_uring
+737: data is lost that was appended with O_SYNC
+    append a with O_SYNC
+    append a with O_SYNC and O_DIRECT
 764: a removed file is there again although it was synced after its removal
     unlink a and fsync it
 771: the file system cannot be mounted after fsync of a removed file and of a new one

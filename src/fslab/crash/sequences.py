@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -136,18 +136,23 @@ def contents(directory: Path) -> dict[str, Seen]:
 
 def _entry(directory: Path, name: str, entry: os.DirEntry[str]) -> Seen:
     status = entry.stat(follow_symlinks=False)
-    mode, inode, links = status.st_mode & 0o777, status.st_ino, status.st_nlink
+    inode, links = status.st_ino, status.st_nlink
     if entry.is_symlink():
         target = str((directory / name).readlink())
         return Seen(kind="symlink", target=target, inode=inode, links=links)
     if entry.is_dir(follow_symlinks=False):
-        return Seen(kind="directory", mode=mode, inode=inode)
+        return _with(status, Seen(kind="directory", inode=inode))
     if stat.S_ISFIFO(status.st_mode):
-        return Seen(kind="fifo", mode=mode, inode=inode, links=links)
+        return _with(status, Seen(kind="fifo", inode=inode, links=links))
     with (directory / name).open("rb") as file:
         data, names = file.read(FILE_LIMIT_BYTES), os.listxattr(file.fileno())
         attribute = os.getxattr(file.fileno(), ATTRIBUTE) if ATTRIBUTE in names else None
-    return Seen(kind="file", data=data, mode=mode, inode=inode, links=links, attribute=attribute)
+    return _with(status, Seen(kind="file", data=data, inode=inode, links=links, attribute=attribute))
+
+
+def _with(status: os.stat_result, seen: Seen) -> Seen:
+    seconds, rest = divmod(status.st_mtime_ns, 10**9)
+    return replace(seen, mode=status.st_mode & 0o777, owner=status.st_uid, time=-1 if rest else seconds)
 
 
 def _lay_out_one(path: Path, sequence: int, number: int) -> None:

@@ -42,8 +42,9 @@ class Operation:
     whole blocks (``whole``), and an extended attribute if the operation removes one (``removed``). ``makes``: names
     that must not exist. ``allowed``: what else the tree must be. ``target``: the name to call fsync on afterwards, if
     any.
-    ``durable``: the name and the only parts that are durable when it returns (O_SYNC, msync). ``gone``: the name whose
-    removal is durable when it returns, if the file system promises that (``Promises.removal``).
+    ``durable``: the name and, of the file as it is afterwards, the only parts that are durable when it returns (O_SYNC,
+    msync). ``gone``: the name whose removal is durable when it returns, if the file system promises that
+    (``Promises.removal``).
     ``shifts``: it moves the target's blocks, extent by extent; meanwhile there are holes between them.
     """
 
@@ -58,7 +59,7 @@ class Operation:
     removed: bool = False
     allowed: Callable[[Tree], bool] = lambda _: True
     target: str | None = None
-    durable: tuple[str, range] | None = None
+    durable: tuple[str, Callable[[Inode], range]] | None = None
     gone: str | None = None
     shifts: bool = False
 

@@ -17,7 +17,8 @@ FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Inode:
     """``parts``: the stamp of each part of a file; ``size`` in bytes; ``target`` of a symbolic link; ``mode``:
-    permissions of a file or directory; ``attribute``: the generation of the extended attribute, None without one;
+    permissions of a file or directory; ``owner``: its user; ``time``: the time that was set, in seconds, None if
+    none was since its contents changed; ``attribute``: the generation of the extended attribute, None without one;
     ``moved``: by how many places the parts have been shifted towards the end."""
 
     kind: Kind = "file"
@@ -25,6 +26,8 @@ class Inode:
     size: int = 0
     target: str = ""
     mode: int = FILE_MODE
+    owner: int = 0
+    time: int | None = None
     attribute: int | None = None
     moved: int = 0
 
@@ -33,17 +36,18 @@ class Inode:
         parts = list(self.parts) + [HOLE] * (part + count - len(self.parts))
         for at in range(part, part + count):
             parts[at] = HOLE if generation == ZERO else Stamp(generation, at)
-        return replace(self, parts=tuple(parts), size=len(parts) * PART_BYTES)
+        return replace(self, parts=tuple(parts), size=len(parts) * PART_BYTES, time=None)
 
     def resized(self, parts: int) -> Inode:
         """Return the inode truncated to so many parts, or extended by a hole."""
         kept = (*self.parts[:parts], *[HOLE] * (parts - len(self.parts)))
-        return replace(self, parts=kept, size=parts * PART_BYTES)
+        return replace(self, parts=kept, size=parts * PART_BYTES, time=None)
 
     def shifted(self, parts: int) -> Inode:
         """Return the inode with so many holes inserted at its start, or with as many parts removed there (< 0)."""
         kept = (*[HOLE] * parts, *self.parts[max(0, -parts) :])
-        return replace(self, parts=kept, size=len(kept) * PART_BYTES, moved=self.moved + parts)
+        size = len(kept) * PART_BYTES
+        return replace(self, parts=kept, size=size, moved=self.moved + parts, time=None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,6 +6,7 @@ fdatasync, everything is kept after sync, which waits on Linux.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 
@@ -32,7 +33,8 @@ class Promises:
     fsync of a file keeps the removal of its names: old ones of a renamed file, removed links, and the last one of
     an open file. ``rename``: a renamed file has its old or its new name, never none. ``replace``: if a new file is
     renamed over a name, the name has the old or the new contents, without fsync. ``unexposed``: a file never
-    contains bytes of another file, or deleted bytes. ``caution``: why the options void the promises of POSIX on a
+    contains bytes of another file, or deleted bytes. ``at_once``: names that an operation made, changed or removed are
+    durable when it returns, without fsync. ``caution``: why the options void the promises of POSIX on a
     disk with a volatile cache, from their documentation; None: they do not.
     """
 
@@ -44,11 +46,20 @@ class Promises:
     rename: Promise
     replace: Promise
     unexposed: Promise
+    at_once: Promise = Promise(given=False, source="mount(8): btrfs is not named among those that heed sync")
     caution: str | None = None
+
+
+def at_once(mount_options: Collection[str], option: str = "dirsync", document: str = "mount(8)") -> Promise:
+    """Return the promise of options that make directory updates synchronous: also one of the file system's own."""
+    given = bool({"dirsync", "sync", option} & set(mount_options))
+    return Promise(
+        given=given, source=f"{document}, {option}; mount(8), dirsync, sync: synchronous updates of names"
+    )
 
 
 _GIVEN = kept("")
 EVERY_PROMISE = Promises(
     consistent=_GIVEN, names=_GIVEN, attributes=_GIVEN, directories=_GIVEN, removal=_GIVEN, rename=_GIVEN,
-    replace=_GIVEN, unexposed=_GIVEN,
+    replace=_GIVEN, unexposed=_GIVEN, at_once=_GIVEN,
 )  # fmt: skip

@@ -76,8 +76,9 @@ PUBLISHED = f"""\
 
 {MADE}
 
-Which tests of crash consistency in fstests (generic/NUMBER) the sequences of `operations: published` in
-[crash tests](crash.md) repeat. What must not happen in each, and its steps:
+Which tests of fstests (generic/NUMBER) that cut power, or shut the file system down, and then look at files the
+sequences of `operations: published` in [crash tests](crash.md) repeat. Tests that only recover the log after a random
+load, such as 388 and 475, are not listed. What must not happen in each, and its steps:
 [`published_bugs.py`](../src/fslab/crash/published_bugs.py).
 """
 

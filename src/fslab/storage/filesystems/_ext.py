@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from fslab.filesystem_abilities import Ability, Limits
 from fslab.storage import Stripe
-from fslab.storage.crash_promises import Promise, Promises
+from fslab.storage.crash_promises import Promise, Promises, at_once
 from fslab.storage.filesystems import (
     TIB,
     FileSystem,
@@ -267,6 +267,7 @@ class ExtFileSystem(FileSystem):
             rename=Promise(given=journal, source=_JOURNAL if journal else _NO_JOURNAL),
             replace=Promise(given=replaced, source="ext4.rst, auto_da_alloc" if journal else _NO_JOURNAL),
             unexposed=Promise(given=ordered, source="ext4.rst, data=" if journal else _NO_JOURNAL),
+            at_once=at_once(shown if journal else ()),
             caution=_NO_BARRIER if unsafe else None,
         )
 

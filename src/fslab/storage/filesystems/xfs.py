@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from fslab.storage import Stripe
-from fslab.storage.crash_promises import Promise, Promises, kept
+from fslab.storage.crash_promises import Promise, Promises, at_once, kept
 from fslab.storage.filesystems import (
     TIB,
     FileSystem,
@@ -152,10 +152,9 @@ class Xfs(FileSystem):
             directories=log,
             removal=synced,
             rename=log,
-            replace=Promise(
-                given=False, source="XFS FAQ: why do I see binary NULLS in some files after recovery"
-            ),
+            replace=Promise(given=False, source="XFS FAQ: why do I see binary NULLS in some files"),
             unexposed=kept("fs/xfs/xfs_iomap.c: new extents are unwritten until data is there"),
+            at_once=at_once(mount_options, "wsync", "xfs(5)"),
         )
 
     def check_argv(self, image: str) -> list[str]:
