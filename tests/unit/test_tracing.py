@@ -47,6 +47,10 @@ def test_a_ring_is_counted() -> None:
         "superblock": Traffic(bytes=4096, requests=1),
         "metadata": Traffic(bytes=4096, requests=1),
     }
+    _, unknown = of_ring(LINES.splitlines(), Sectors(superblocks=((128, 136),)))
+    assert {name: traffic.requests for name, traffic in unknown.by_place.items()} == {
+        "data": 2, "metadata_and_journal": 2, "superblock": 1,
+    }  # fmt: skip
     assert ring.sequential == 1, "only the second write begins where the one before ended"
     assert ring.submitted == {"fio": 4096, "jbd2/loop0-8": 4096}
     assert ring.commits_s == ((100.000301, 100.010301),)
@@ -79,6 +83,20 @@ def test_where_xfs_keeps_its_log(tmp_path: Path) -> None:
     image = tmp_path / "xfs"
     image.write_bytes(head)
     assert ondisk_layout.of(image) == Sectors(journal=((16048, 16848),))
+
+
+@pytest.mark.parametrize(
+    ("features", "place"), [(0, ()), (4, None)], ids=["no journal", "a map of blocks, as of ext3"]
+)
+def test_where_ext_keeps_its_journal_is_known_or_not(
+    tmp_path: Path, features: int, place: tuple[()] | None
+) -> None:
+    head = bytearray(4096)
+    head[0x438:0x43A] = b"\x53\xef"
+    struct.pack_into("<I", head, 1024 + 0x5C, features)
+    image = tmp_path / "ext"
+    image.write_bytes(head)
+    assert ondisk_layout.of(image).journal == place
 
 
 COMMITS = [(10.0, 10.1), (20.0, 20.05), (20.04, 20.1)]

@@ -89,7 +89,7 @@ def _journal(bare_disk: Path | None) -> disk_request_map.Ranges:
         places = ondisk_layout.of(bare_disk).journal if bare_disk else ()
     except OSError:
         return []
-    return [(low * SECTOR_BYTES, high * SECTOR_BYTES) for low, high in places]
+    return [(low * SECTOR_BYTES, high * SECTOR_BYTES) for low, high in places or ()]
 
 
 @contextmanager

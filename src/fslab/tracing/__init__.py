@@ -36,15 +36,18 @@ Split = Mapping[str, Traffic]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sectors:
-    """The places of a file system's journal and superblocks: half-open ranges of sectors (``SECTOR_BYTES``)."""
+    """The places of a file system's journal and superblocks: half-open ranges of sectors (``SECTOR_BYTES``).
 
-    journal: tuple[tuple[int, int], ...] = ()
+    ``journal``: empty if it has none; None: unknown."""
+
+    journal: tuple[tuple[int, int], ...] | None = None
     superblocks: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RingFigures:
-    """Figures from the sequence of events. ``by_place``: writes split into data, metadata, journal and superblock.
+    """Figures from the sequence of events. ``by_place``: writes split into data, metadata, journal and superblock;
+    ``metadata_and_journal`` if the journal's place is unknown.
     ``sequential``: number of non-empty writes that start where the previous one on the device ended. ``submitted``:
     bytes by the name of the task that submitted them. ``work_s``: wall time of kernel work by function. ``commits_s``:
     commits of the journal as (start, end) on the monotonic clock. ``overruns``: lost events. ``sizes``: number of

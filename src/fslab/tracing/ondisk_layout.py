@@ -8,11 +8,12 @@ from pathlib import Path
 
 from fslab.tracing import Sectors
 
+_HAS_JOURNAL = 4
 _BTRFS_SUPERBLOCKS = ((128, 136), (131072, 131080), (536870912, 536870920))  # 64 KiB, 64 MiB, 256 GiB
 
 
 def of(device: Path) -> Sectors:
-    """Return the places for the file system on ``device``; empty if they are unknown, or the superblock is damaged."""
+    """Return the places for the file system on ``device``; without any if the superblock is unknown or damaged."""
     try:
         return _of(device)
     except (struct.error, ValueError):
@@ -29,17 +30,21 @@ def _of(device: Path) -> Sectors:
     with device.open("rb", buffering=0) as file:
         file.seek(65536)
         if file.read(4096)[64:72] == b"_BHRfS_M":
-            return Sectors(superblocks=_BTRFS_SUPERBLOCKS)
+            return Sectors(journal=(), superblocks=_BTRFS_SUPERBLOCKS)
     return Sectors()
 
 
-def _ext4_journal(superblock: bytes) -> tuple[tuple[int, int], ...]:
-    """Read the copy of the journal inode's extents in the superblock (s_jnl_blocks)."""
+def _ext4_journal(superblock: bytes) -> tuple[tuple[int, int], ...] | None:
+    """Read the copy of the journal inode's extents in the superblock (s_jnl_blocks); None for a map of blocks, as of
+    ext3, or another device."""
+    (features,) = struct.unpack_from("<I", superblock, 0x5C)
+    if not features & _HAS_JOURNAL:
+        return ()
     (log_block,) = struct.unpack_from("<I", superblock, 0x18)
     kept, tree = superblock[0xFD], superblock[0x10C : 0x10C + 60]
     magic, entries, _, depth = struct.unpack_from("<HHHH", tree, 0)
     if kept != 1 or magic != 0xF30A or depth:
-        return ()
+        return None
     per_block = (1024 << log_block) // 512
     found = []
     for index in range(entries):
@@ -49,13 +54,13 @@ def _ext4_journal(superblock: bytes) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def _xfs_log(superblock: bytes) -> tuple[tuple[int, int], ...]:
+def _xfs_log(superblock: bytes) -> tuple[tuple[int, int], ...] | None:
     (start,) = struct.unpack_from(">Q", superblock, 48)
     (group_blocks,) = struct.unpack_from(">I", superblock, 84)
     (blocks,) = struct.unpack_from(">I", superblock, 96)
     block_log, group_log = superblock[120], superblock[124]
     if not start:
-        return ()  # the log lies on another device
+        return None  # the log lies on another device
     block = (start >> group_log) * group_blocks + (start & ((1 << group_log) - 1))
     shift = block_log - 9
     return ((block << shift, (block + blocks) << shift),)

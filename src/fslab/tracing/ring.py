@@ -143,11 +143,13 @@ class _Sums:
         self.places[place, "requests"] += 1
 
     def _place(self, start: int, kind: str) -> str:
-        if any(low <= start < high for low, high in self.sectors.journal):
+        if any(low <= start < high for low, high in self.sectors.journal or ()):
             return "journal"
         if any(low <= start < high for low, high in self.sectors.superblocks):
             return "superblock"
-        return "metadata" if kind.endswith("M") else "data"
+        if not kind.endswith("M"):
+            return "data"
+        return "metadata_and_journal" if self.sectors.journal is None else "metadata"
 
     def _commit(self, name: str, rest: str, time_s: float) -> None:
         commit = _COMMIT.search(rest)

@@ -43,8 +43,8 @@ class Tracer:
         time.sleep(IDLE_S)
         self._idle = _written(self._stat()) - _written(quiet)
         numbers = [number for name in self.devices if (number := self._number(name)) is not None]
-        if self.volume is not None and len(self.devices) == 1 and self.volume == self.devices[0]:
-            self._locate(Path("/dev") / self.volume)
+        if self.volume is not None:
+            self._locate(Path("/dev") / self.volume, bare=list(self.devices) == [self.volume])
         if not numbers or len(numbers) < len(self.devices):
             self._absent.append(
                 "trace: needs a whole block device; I/O of a partition cannot be separated from that of its disk"
@@ -75,9 +75,11 @@ class Tracer:
         """Remove all tracing from the kernel. Can be called twice."""
         self._exit.close()
 
-    def _locate(self, volume: Path) -> None:
+    def _locate(self, volume: Path, *, bare: bool) -> None:
+        """``bare``: the volume is the traced device. Elsewhere only a journal that does not exist has a known place."""
         try:
-            self._sectors = ondisk_layout.of(volume)
+            found = ondisk_layout.of(volume)
+            self._sectors = found if bare else Sectors(journal=None if found.journal else found.journal)
         except OSError as error:
             self._absent.append(f"place of journal and superblocks: {error.strerror}")
 

@@ -33,8 +33,8 @@ class MetadataTraffic(Mechanism):
                 amplified,
                 meta,
                 *(
-                    evidence.of_trace(f"traced_{place}_written_bytes", place)
-                    for place in ("data", "metadata", "journal", "superblock")
+                    evidence.of_trace(f"traced_{place}_written_bytes", place.replace("_", " "))
+                    for place in ("data", "metadata", "metadata_and_journal", "journal", "superblock")
                 ),
                 weight=meta.value / max(whole.value - meta.value, 4096),
                 refuted_by="another tracing method counts less metadata",
