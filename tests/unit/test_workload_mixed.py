@@ -126,8 +126,8 @@ def test_a_list_within_a_part_is_an_axis_and_a_run_time_is_for_all() -> None:
     ("parts", "what"),
     [
         ("{a: {tool: fio, rw: read, size: 1m}}", "at least two"),
-        ("[a, b]", "parts: 'parts' maps a name to a workload"),
-        ("{a: fio, b: 3}", "parts.a: 'parts' maps a name to a workload"),
+        ("[a, b]", "w.parts: 'parts' must map names to workloads, as in parts: {reader"),
+        ("{a: fio, b: 3}", "w.parts.a: 'parts.a' must be a workload, as in"),
         ("{a: {tool: fio, rw: raed, size: 1m}, b: {tool: dd, op: read, count: 1}}", "parts.a.rw: part 'a'"),
         ("{a: {tool: foi}, b: {tool: dd, op: read, count: 1}}", "parts.a.tool: unknown tool 'foi'"),
         ("{a: {tool: mixed}, b: {tool: dd, op: read, count: 1}}", "unknown tool 'mixed'"),

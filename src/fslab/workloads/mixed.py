@@ -42,7 +42,7 @@ from fslab.workloads import (
     why_of,
 )
 
-_SHAPE = "'parts' maps a name to a workload, as in parts: {reader: {tool: fio, rw: read, size: 1g}, …}"
+_EXAMPLE = "{reader: {tool: fio, rw: read, size: 1g}, mail: {tool: filebench, personality: varmail}}"
 _NAME = re.compile(r"[a-z][a-z0-9]{0,19}")
 _OF_EACH = ("metrics", "latencies", "errors", "wrong")
 _OF_ANY = ("zeros", "repeats", "queue_in_tool", "mounts_damaged", "disk_fails")
@@ -218,7 +218,8 @@ def _parts(keys: Mapping[str, Scalar], runtime: str | None) -> dict[str, dict[st
         if word != "parts":
             raise ValueError(f"unknown key '{key}'; known: runtime, parts")
         if not inner:
-            raise ValueError(_SHAPE)
+            wanted = "must be a workload" if rest else "must map names to workloads"
+            raise ValueError(f"'{key}' {wanted}, as in parts: {_EXAMPLE}")
         found.setdefault(name, {})[inner] = value
     if runtime is None:
         return found
