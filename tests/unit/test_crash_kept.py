@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from fslab.api import crash
 from fslab.campaign import guest_recordings
@@ -126,7 +127,9 @@ def test_a_changed_recording_is_said_to_be_damaged(
     about.write_text(json.dumps(json.loads(about.read_text()) | change))
     with pytest.raises(StoreError, match="damaged"):
         kept_recordings.load(identity, home)
-    assert crash.crash_recordings() == [{"id": identity, "filesystem": None, "runs": None, "first": None}]
+    damaged = [{"id": identity, "filesystem": None, "runs": None, "first": None}]
+    assert crash.crash_recordings() == damaged
+    assert json.loads(CliRunner().invoke(commands.app, ["list", "--json"]).stdout) == damaged
 
 
 @pytest.mark.parametrize("text", ["", "[]", "5", "{}", "[" * 100_000, "\0"])

@@ -92,9 +92,12 @@ def replay(
 
 
 @app.command("list", short_help="List the stored recordings.")
-def listing() -> None:
+def listing(*, as_json: JsonOption = False) -> None:
     """List the stored recordings of broken promises."""
     found = crash.crash_recordings()
+    if as_json:
+        print_json(found)
+        return
     if not found:
         say("no recording of a broken promise is stored", err=True)
     for each in found:
