@@ -25,6 +25,7 @@ class Ability(StrEnum):
     SPARSE = "sparse files"
     REFLINK = "reflinks"
     CASE = "names that differ only in case"
+    COLON = "names with ':'"
     OVERLAY = "overlayfs on top"
     PROMISES = "known promises for a power cut, and a checker"
 

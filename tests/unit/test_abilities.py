@@ -42,6 +42,7 @@ def test_files_beyond_the_largest_are_refused(name: str, size_bytes: int, says: 
         ("nilfs2", Ability.DIRECT_WRITES, False), ("nilfs2", Ability.DIRECT_READS, True),
         ("vfat", Ability.HARD_LINKS, False), ("vfat", Ability.PERMISSIONS, False), ("ext2", Ability.FALLOCATE, False),
         ("ext4", Ability.FALLOCATE, True), ("ext4", Ability.REFLINK, False), ("xfs", Ability.REFLINK, True),
+        ("vfat", Ability.COLON, False), ("exfat", Ability.COLON, False), ("f2fs", Ability.COLON, True),
         ("jfs", Ability.FALLOCATE, False), ("btrfs", Ability.REFLINK, True), ("udf", Ability.XATTR, False),
     ],
 )  # fmt: skip

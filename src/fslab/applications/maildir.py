@@ -26,6 +26,7 @@ from fslab.applications import (
     repeated,
     setting,
 )
+from fslab.filesystem_abilities import Ability
 from fslab.storage.crash_promises import Promise, Promises
 from fslab.system import mounts
 
@@ -68,6 +69,7 @@ class Maildir(DurableApplication):
     """A transaction is one delivered message."""
 
     summary = "maildir: messages are delivered, read, marked as seen and deleted"
+    abilities = frozenset({Ability.COLON})  # of messages in `cur`
     Load = MaildirLoad
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:

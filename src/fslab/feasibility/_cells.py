@@ -197,6 +197,12 @@ def _hard_link(path: Path) -> None:
     _other(path).hardlink_to(path)
 
 
+def _colon(path: Path) -> None:
+    named = path.with_name(f"{path.name}:")
+    named.touch()
+    named.unlink()
+
+
 def _chown(path: Path) -> None:
     if os.geteuid() == 0:  # for another user, servers run as this user
         path.touch()
@@ -213,6 +219,7 @@ TRIES = {
     Ability.DIRECT_WRITES: _direct,
     Ability.HARD_LINKS: _hard_link,
     Ability.SYMLINKS: lambda path: path.symlink_to(TRY_NAME),
+    Ability.COLON: _colon,
     Ability.CHOWN: _chown,
     Ability.OVERLAY: _overlay,
 }

@@ -18,5 +18,6 @@ FAT_LACKS: Mapping[Ability, str] = {
     Ability.SPARSE: "all bytes of a file are allocated",
     Ability.REFLINK: "no two files share clusters",
     Ability.CASE: "names ignore case",
+    Ability.COLON: "",
     Ability.OVERLAY: "names ignore case",
 }
