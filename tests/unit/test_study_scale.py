@@ -133,6 +133,10 @@ def test_the_plan_says_what_was_scaled_and_what_it_costs() -> None:
     assert "minimum size reached" in said
     guest = make_plan(study("on=uml"), images=Path("/i"), runtime=Path("/r"), memory_bytes=1 << 20)
     assert "files smaller than memory (1 GiB)" in "\n".join(guest.costs)  # a guest's default
+    journal = study("stacks.fs.layout={type: external-journal, journal_size: 1g}")
+    costs = make_plan(journal, images=Path("/i"), runtime=Path("/r"), memory_bytes=1 << 30).costs
+    told = "journals on a disk of their own keep their size (1 GiB), so that they fill up less often"
+    assert (told in costs, "journals" in said) == (True, False)
     whole = make_plan(study("scale=1"), images=Path("/i"), runtime=Path("/r"), memory_bytes=1 << 30)
     assert whole.costs == ()
     assert whole.scaled == ()

@@ -197,7 +197,10 @@ def scale_warnings(
     unscaled = tuple(_unscaled(workloads, scaled)) if factor != 1 else ()
     if not scaled:
         return unscaled
-    lost = (_too_short(workloads), _in_memory(cells, memory_bytes), _small_volumes(cells), _floors(scaled))
+    lost = (
+        _too_short(workloads), _in_memory(cells, memory_bytes), _small_volumes(cells),
+        _journals(cells) if factor <= 1 else (), _floors(scaled),
+    )  # fmt: skip
     return (*unscaled, *chain.from_iterable(lost))
 
 
@@ -251,6 +254,18 @@ def _small_volumes(cells: Sequence[Cell]) -> Iterator[str]:
             found[cell.stack.filesystem] = fair
     for name, fair in found.items():
         yield f"volumes smaller than {format_size(fair)}, on which {name} is slower than on larger ones"
+
+
+def _journals(cells: Sequence[Cell]) -> Iterator[str]:
+    """Warn of journals of a set size. Those that mkfs chooses shrink with the volume."""
+    stacks = [parsed_stack(cell.stack) for cell in cells]
+    plans = (stack.layout_plan([f"disk{index}" for index in range(stack.disks)], "") for stack in stacks)
+    sizes = sorted({each.journal_bytes for each in plans if each.journal_bytes})
+    if sizes:
+        yield (
+            f"journals on a disk of their own keep their size ({', '.join(map(format_size, sizes))}), so that they "
+            "fill up less often"
+        )
 
 
 def _floors(scaled: Sequence[Scaled]) -> Iterator[str]:
