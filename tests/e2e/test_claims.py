@@ -115,6 +115,9 @@ def test_replicate_runs_what_was_not_run_yet_and_goes_on_when_a_study_fails(
     first = fslab(*command, code=6)
     assert "1 of 2 studies failed: missing.yaml: " in first.stderr
     page = (tmp_path / "pages" / "larger.md").read_text()
+    assert "](../" not in (tmp_path / "pages" / "README.md").read_text(), (
+        "no link to a page that is not there"
+    )
     assert "| 2 | Larger writes move less |" in page
     again = fslab(*command, code=6)
     assert "finished already: campaign " in again.stderr

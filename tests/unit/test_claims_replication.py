@@ -243,6 +243,9 @@ def test_studies_without_a_new_page_keep_their_lines() -> None:
     assert "\n".join(replication.index([found], stale)) == both
     assert both.index("| [r]") < both.index("| [s]")
     assert "[verdicts](../claims.md#verdicts)" in both
+    elsewhere = "\n".join(replication.index([found], linked=False))
+    assert "(verdicts: docs/claims.md)" in elsewhere
+    assert "](../" not in elsewhere
     assert "Rules" not in both
     old = "| [q](q.md) | 3 | 1 |"  # of a table with fewer columns
     assert old not in "\n".join(replication.index([found], f"{both}\n{old}"))

@@ -87,7 +87,8 @@ def write(made: Sequence[Replication], directory: Path) -> None:
         before = readme.read_text("utf-8", "replace") if readme.is_file() else ""
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(readme)) from error
-    index = "\n".join(replication.index([each.result for each in made], before))
+    linked = (directory / replication.CLAIMS_PAGE).is_file()
+    index = "\n".join(replication.index([each.result for each in made], before, linked=linked))
     safe_output.replace(readme, f"{index}\n")
 
 

@@ -283,6 +283,7 @@ _INDEX = (
 )  # fmt: skip
 
 
+CLAIMS_PAGE = "../claims.md"  # beside docs/replications
 _LEGEND = (
     "*Tested*: the figures come from what bounded them in the publication ([requirements](../claims.md"
     "#requirements)). *Contradicted*: reversed or differs. *Below the margin*: no difference of interest, whatever was "
@@ -290,12 +291,13 @@ _LEGEND = (
 )
 
 
-def index(results: Sequence[StudyResult], before: str = "") -> Iterator[str]:
+def index(results: Sequence[StudyResult], before: str = "", *, linked: bool = True) -> Iterator[str]:
     """Yield the table of all studies as lines of Markdown. ``before``: the present one; studies without a new result
-    keep their lines, and what is said about the rules of these."""
+    keep their lines, and what is said about the rules of these. ``linked``: whether ``CLAIMS_PAGE`` exists."""
     rows = _kept(before) | {page_name(one.study): _line(one) for one in results}
     made = "Made by `fslab replicate --write`."
-    yield from ("# Replications", "", made, "", _LEGEND, "", f"| {' | '.join(_INDEX)} |")
+    legend = _LEGEND if linked else re.sub(r"\[(\w+)\]\(\.\./(claims\.md)#\w+\)", r"\1: docs/\2", _LEGEND)
+    yield from ("# Replications", "", made, "", legend, "", f"| {' | '.join(_INDEX)} |")
     yield f"|{'|'.join('---' if one in _WORDS else '--:' for one in _INDEX)}|"
     yield from (rows[name] for name in sorted(rows, key=lambda name: name.removesuffix(SUFFIX)))
     used = {row.split(" | ")[_INDEX.index("rules")] for row in rows.values()}
