@@ -118,7 +118,8 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Return the pages of an image that are not zero. Holes are not read: they are most of a large disk.
+/// Return the pages of an image that are not zero. Holes are not read: they are most of a large disk. An image that a copy
+/// cut short ends with zeros.
 fn pages(image: &Path, size: u64) -> anyhow::Result<Pages> {
     let file = input::open(image)?;
     let end = file.metadata()?.len();
@@ -133,7 +134,9 @@ fn pages(image: &Path, size: u64) -> anyhow::Result<Pages> {
             file.read_exact_at(&mut chunk[..wanted], at)?;
             for (number, page) in (at / PAGE as u64..).zip(chunk[..wanted].chunks(PAGE)) {
                 if !is_zero(page) {
-                    pages.insert(number, page.into());
+                    let mut whole = vec![0; PAGE].into_boxed_slice();
+                    whole[..page.len()].copy_from_slice(page);
+                    pages.insert(number, whole);
                 }
             }
             at += wanted as u64;
@@ -181,6 +184,7 @@ mod tests {
         bytes.sort_unstable();
         assert_eq!(bytes, [(0, 1), (301, 2), (size / PAGE as u64 - 1, 3)]);
         assert!(too_large.is_err());
-        assert_eq!(short.expect("pages")[&1].len(), 10);
+        let page = &short.expect("pages")[&1];
+        assert_eq!((page.len(), page[9], page[10]), (PAGE, 4, 0));
     }
 }
