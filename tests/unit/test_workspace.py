@@ -102,7 +102,7 @@ def test_a_failure_says_that_the_study_makes_its_disk_fail(
     key = TrialKey(campaign="c", block=0, seed=1)
     faulty = made.CELL.model_copy(update={"stack": stack})
     trial = RunningTrial(cell=faulty, key=key, workspace=opened, machine={})
-    fail(trial, error)
+    fail(trial, type(error)(error.what))  # a new one: the hint becomes a part of it
     assert ("makes this disk fail ('faults: error op=write')" in str(trial.failure)) is (
         caused and bool(faults)
     )
