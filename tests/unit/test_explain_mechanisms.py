@@ -333,7 +333,7 @@ def test_reads_of_a_workload_that_writes_are_those_for_parity_only_where_there_i
     assert bool(found) is any(kind in layout for kind in ("raid5", "raid6"))
     for each in found:
         assert each.text.startswith("Writing 8 MiB caused 15 MiB of reads from the disks")
-        assert "aligned" not in each.refuted_by
+        assert "aligned" not in str(each.refuted_by)
 
 
 FLUSHING = (
@@ -437,7 +437,7 @@ def test_data_that_is_overwritten_in_the_journal_is_not_said_to_be_written_twice
 
 def test_what_nothing_switches_off_is_there_nevertheless() -> None:
     (flushes,) = stated(seen(cell("xfs"), written(8, device_flushes=2.0 * 2048)), "barriers")
-    assert flushes.refuted_by == "equally slow without it", "XFS has no nobarrier"
+    assert flushes.refuted_by is None, "XFS has no nobarrier"
     journal = REGISTRY.get("journal")
     assert journal.present(seen(cell("ext4", "data=journal"), {}))
     assert not journal.applies(seen(cell("ext4", "data=journal"), {}))

@@ -54,7 +54,7 @@ class Reason(Frozen):
     where: str
     text: str
     certainty: str
-    refuted_by: str
+    refuted_by: str | None
 
 
 class ReplicationRow(Frozen):
@@ -192,8 +192,8 @@ def _reasons(page: ReplicationPage) -> Iterator[str]:
     if page.reasons:
         yield from ("What the kernel counted where results differ:", "")
         for one in page.reasons:
-            told = f"{one.claim}, {one.where}: {one.text} ({one.certainty}; falsified if: {one.refuted_by})"
-            yield f"- {as_markdown(told)}"
+            refuted = f"; falsified if: {one.refuted_by}" if one.refuted_by else ""
+            yield f"- {as_markdown(f'{one.claim}, {one.where}: {one.text} ({one.certainty}{refuted})')}"
         yield ""
 
 

@@ -220,7 +220,8 @@ def show(everything: Sequence[Evidence]) -> None:
             print_wrapped(f"  {statement.text} ({statement.certainty}{also})")
             for figure in statement.figures:
                 print_wrapped(f"      {figure}", style="dim")
-            print_wrapped(f"      falsified if: {statement.refuted_by}", style="dim")
+            if statement.refuted_by:
+                print_wrapped(f"      falsified if: {statement.refuted_by}", style="dim")
         for why in explanations.withdrawn(seen):
             print_wrapped(f"  trace not used: {why}")
 
@@ -245,7 +246,8 @@ def show_ranked(everything: Sequence[Evidence], in_commands: str) -> None:
         print_wrapped(f"  {strongest.text}")
         about = f"{strongest.workload} on {strongest.stack}{also}"
         print_wrapped(f"  {strongest.certainty}: {about}", style="dim")
-        print_wrapped(f"  falsified if: {strongest.refuted_by}", style="dim")
+        if strongest.refuted_by:
+            print_wrapped(f"  falsified if: {strongest.refuted_by}", style="dim")
     hidden = len(ranked) - SHOWN
     rest = f"{counted(hidden, 'more mechanism')}, " if hidden > 0 else ""
     print_wrapped(f"{rest}every cell and counter: fslab explain {in_commands} --all")

@@ -59,7 +59,8 @@ class EvidenceFigure(Frozen):
 class Explanation(Frozen):
     """A statement. ``text`` is for all readers, ``figures`` are for experts on the file system.
 
-    ``refuted_by``: the measurement that would refute it. ``weight``: strength of the evidence, 0 to 10, for sorting.
+    ``refuted_by``: the measurement that would refute it; None if no option turns off what it is about. ``weight``:
+    strength of the evidence, 0 to 10, for sorting.
     """
 
     mechanism: str
@@ -68,7 +69,7 @@ class Explanation(Frozen):
     text: str
     figures: tuple[EvidenceFigure, ...]
     certainty: Certainty
-    refuted_by: str
+    refuted_by: str | None = None
     weight: float = 0.0
 
 

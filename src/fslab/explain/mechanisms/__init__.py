@@ -174,7 +174,7 @@ class Mechanism(ABC):
         return Explanation(
             mechanism=self.name, workload=evidence.workload, stack=evidence.stack, text=text, figures=known,
             certainty=certainty, weight=_bounded(weight),
-            refuted_by=refuted_by or (f"equally slow with {switch}" if switch else "equally slow without it"),
+            refuted_by=refuted_by or (f"equally slow with {switch}" if switch else None),
         )  # fmt: skip
 
 
