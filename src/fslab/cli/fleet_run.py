@@ -144,7 +144,7 @@ def forget(machine: str, *, store: StoreOption = None) -> None:
     Its assignments fail; with --spread they start again on another machine of the run.
 
     Parameters:
-        machine MACHINE: Name of a machine that is gone.
+        machine NAME: Name of a machine that is gone.
     """
     from fslab.store import fleet_sql
     from fslab.store.fleet import FleetStore

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
+from fslab.cli import completion
 from fslab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -129,14 +130,16 @@ def _read(about: Any) -> tuple[str, _Entries]:
 
 def _typed(name: str, kind: Any, entries: _Entries, *, is_option: bool) -> Any:
     """Return the annotation of a parameter, with what its entry says."""
-    if name not in entries:
-        return kind
-    entry = entries[name]
     limits = [each for each in get_args(kind) if isinstance(each, typer.models.ParameterInfo)]
+    if name not in entries and not limits:
+        return kind
     info = copy.copy(limits[0]) if limits else typer.Option() if is_option else typer.Argument()
-    if is_option:
-        info.param_decls = entry["flags"].split() or [f"--{name.replace('_', '-')}"]
-    info.help, info.metavar = entry["help"], entry["metavar"]
+    if name in entries:
+        entry = entries[name]
+        if is_option:
+            info.param_decls = entry["flags"].split() or [f"--{name.replace('_', '-')}"]
+        info.help, info.metavar = entry["help"], entry["metavar"]
+    info.autocompletion = completion.of(info.metavar or name.upper())
     return Annotated[get_args(kind)[0] if limits else kind, info]
 
 
