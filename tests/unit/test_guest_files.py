@@ -314,6 +314,14 @@ def test_an_error_of_an_unknown_class_is_still_an_error() -> None:
     assert raised.value.failure in FailureClass
 
 
+def test_of_an_error_of_endless_length_the_beginning_is_kept() -> None:
+    """It is stored with the trial, and printed."""
+    said = {"what": "x" * 100_000, "where": "y" * 100_000, "hint": "z" * 100_000, "failure": "mkfs"}
+    with pytest.raises(FslabError) as raised:
+        trial_dispatch._value({"error": said})
+    assert len(str(raised.value)) < 4 * trial_dispatch.ERROR_LIMIT
+
+
 def test_a_reply_that_is_none_costs_the_trial_alone() -> None:
     for reply in ({}, {"bug": 5}, {"error": "no mapping"}, {"nonsense": "x"}):
         with pytest.raises(GuestError, match="invalid reply from the guest"):
@@ -359,7 +367,7 @@ def test_a_forged_bug_costs_the_trial_alone(
     assert (record.status, record.failure) == (Status.FAILED, FailureClass.GUEST_LOST.value)
     assert record.error is not None
     assert record.error.endswith("ZeroDivisionError: forged")
-    assert len(record.error) < 2 * trial_dispatch.BUG_LIMIT
+    assert len(record.error) < 2 * trial_dispatch.ERROR_LIMIT
     assert several.running == []
 
 

@@ -41,7 +41,7 @@ SLACK_S = 300.0
 COMMANDS = 4
 # A kernel that hangs costs BOOT_LIMIT_S per attempt, and a hundred cells may use it.
 BOOT_TRIES = 2
-BUG_LIMIT = 4096  # characters, from the end of a traceback
+ERROR_LIMIT = 4096  # characters, of a traceback from its end
 
 
 @dataclass(kw_only=True)
@@ -296,7 +296,7 @@ def _checked_reply(guest: Guest, value: Any, cell: Cell, key: TrialKey) -> _Repl
             return reply
         why = "it belongs to another trial"
     guest.broken = True
-    raise GuestError(f"invalid record from the guest: {why}")
+    raise GuestError(f"invalid record from the guest: {why[:ERROR_LIMIT]}")
 
 
 def _value(reply: Mapping[str, Any]) -> Any:
@@ -304,11 +304,12 @@ def _value(reply: Mapping[str, Any]) -> Any:
         case {"value": value}:
             return value
         case {"error": {"what": str(what), "where": where, "hint": hint, "failure": str(failure)}}:
-            error = FslabError(what, where=where and str(where), hint=hint and str(hint))
+            told = {"where": where and str(where)[:ERROR_LIMIT], "hint": hint and str(hint)[:ERROR_LIMIT]}
+            error = FslabError(what[:ERROR_LIMIT], **told)
             if failure in set(FailureClass):
                 error.failure = FailureClass(failure)
             raise error
         case {"bug": str(traceback)}:
             # Root in a guest can forge this reply, so it must fail only the trial, not the campaign.
-            raise GuestError(f"fslab failed in the guest: {traceback[-BUG_LIMIT:]}")
+            raise GuestError(f"fslab failed in the guest: {traceback[-ERROR_LIMIT:]}")
     raise GuestError("invalid reply from the guest")
