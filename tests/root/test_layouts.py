@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests import made
+from tests.limits import LIMIT_S
 
 from fslab import feasibility
 from fslab.campaign import cleanup
@@ -23,7 +24,7 @@ from fslab.errors import BusyError, UnsafeError, UnsupportedError, UsageError
 from fslab.storage import Workspace, blank_check, overwrite_check, stack
 from fslab.storage.layouts import REGISTRY, volume_name
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import files, kernel, loop_devices, mounts, proc
+from fslab.system import files, kernel, loop_devices, mounts, proc, waiting
 from fslab.trial_record import TrialRecord
 
 MIB = 1 << 20
@@ -219,11 +220,16 @@ class TestSeveralDisks:
     ) -> None:
         paths = disks(2)
         options = {"disks": 2} if layout != "single" else {}
+
+        def is_made() -> bool:
+            return bool(shell("mkfs.ext4", "-q", "-F", paths[0], check=False).returncode == 0)
+
         for theirs in (False, True):
             crashed(spec(layout, filesystem, several(paths), **options), frozenset(paths), own_directories)
             if theirs:
                 mounts.unmount(own_directories / "test-joined-12" / "mnt", devices=None)
-                shell("mkfs.ext4", "-q", "-F", paths[0])
+                # A process of another test, with mounts of its own, can hold the file system a moment longer.
+                assert waiting.until(is_made, LIMIT_S)
             assert "signature" in {entry.kind for entry in cleanup.clean("test-joined-12")}
             assert shell("wipefs", "--noheadings", paths[1]).stdout == ""
             assert ("ext4" in shell("wipefs", "--noheadings", paths[0]).stdout) == theirs

@@ -86,7 +86,6 @@ def _cell(cell: Cell) -> Cell:
 def _trial(trial: TrialRecord, cell: Cell, campaign: str) -> TrialRecord:
     words = {
         "cell": cell, "key": trial.key.model_copy(update={"campaign": campaign}), "error": EVIL,
-        "failure": trial.failure and EVIL[:60],
         "metrics": {**trial.metrics, f"more{EVIL}": next(iter(trial.metrics.values()))} if trial.metrics else {},
         "provenance": type(trial.provenance).model_validate(hostile(trial.provenance.model_dump(mode="json"))),
     }  # fmt: skip

@@ -172,7 +172,7 @@ def test_waiting_does_not_use_up_the_budget(workspace: Workspace, monkeypatch: p
     clock = Clock()
     watcher: Any = Watcher(clock)
     cell = made.cell(parameters={"rw": "read", "size": "1m"})
-    campaign: Any = SimpleNamespace(id="ours", seed=1)
+    campaign: Any = SimpleNamespace(id="ours", seed=1, settings=SimpleNamespace(budget_s=100.0))
     schedule: Any = SimpleNamespace(trials=[(block, cell) for block in range(20)])
 
     def wait(*_: object) -> float:
