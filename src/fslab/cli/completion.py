@@ -41,28 +41,21 @@ def _campaigns(context: typer.Context) -> Iterable[str]:
         return ["last", *(campaign.name or campaign.id for campaign in reversed(opened.campaigns()))]
 
 
-def _machines(_: typer.Context) -> Iterable[str]:
-    from fslab.machine.kinds import AUTO, REGISTRY
+def _listed(kind: str, *more: str) -> Callable[[typer.Context], Iterable[str]]:
+    """Return what ``fslab list`` has of this kind."""
 
-    return AUTO, *REGISTRY.names()
+    def names(_: typer.Context) -> Iterable[str]:
+        from fslab.api import capabilities
 
+        return *more, *(entry["name"] for entry in capabilities.entries(kind))
 
-def _file_systems(_: typer.Context) -> Iterable[str]:
-    from fslab.storage.filesystems import REGISTRY
-
-    return REGISTRY.names()
-
-
-def _mechanisms(_: typer.Context) -> Iterable[str]:
-    from fslab.explain.mechanisms import REGISTRY
-
-    return REGISTRY.names()
+    return names
 
 
 _SOURCES: dict[str, Callable[[typer.Context], Iterable[str]]] = {
     "CAMPAIGN": _campaigns,
-    "FILESYSTEM": _file_systems,
-    "MACHINE": _machines,
-    "MECHANISM": _mechanisms,
+    "FILESYSTEM": _listed("filesystems"),
+    "MACHINE": _listed("machines", "auto"),
+    "MECHANISM": _listed("mechanisms"),
     "STUDY": _studies,
 }
