@@ -372,3 +372,23 @@ def test_a_file_server_that_does_not_begin_is_tried_again_or_told_about(
             undo.enter_context(pytest.raises(ToolFailedError, match=told))
         undo.enter_context(samba.connected(directory, {})).upload("1", b"contents")
     assert [path.name for path in directory.iterdir()] == ([] if told else ["1"])
+
+
+def test_a_client_that_is_earlier_than_a_part_of_the_file_server_connects_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skipped_without("samba")
+    directory, real = tmp_path / "exported", samba.SmbClient.say
+    failures = ["smbclient: tree connect failed: NT_STATUS_NO_MEMORY"]
+    directory.mkdir()
+    servers.own_directory(directory)
+
+    def say(client: samba.SmbClient, command: str) -> str:
+        if failures:
+            raise ToolFailedError(failures.pop())
+        return real(client, command)
+
+    monkeypatch.setattr(samba.SmbClient, "say", say)
+    with samba.connected(directory, {}) as client:
+        client.upload("1", b"contents")
+    assert [path.name for path in directory.iterdir()] == ["1"]

@@ -51,7 +51,10 @@ _SHARE, _PORT = "fslab", 445
 # Printed after each command: smbclient has no prompt when its input is no terminal. It does not ask the server for it.
 _WHERE, _PROMPT = "pwd", b"Current directory is \\\\127.0.0.1\\" + _SHARE.encode() + b"\\\n"
 _FILES = (["A"], ["N"])  # their attributes in a listing: changed since a backup, or none
-_TRIES, _LATE = 5, "NT_STATUS_IO_TIMEOUT"
+# What smbclient reports of an smbd that has not begun yet: no answer, or no process for change notifications
+# (notify_init_sconn in source3/smbd/smb2_service.c).
+_LATE = ("NT_STATUS_IO_TIMEOUT", "NT_STATUS_NO_MEMORY")
+_TRIES = 5
 _ATTRIBUTES = MountAttribute.NOSUID | MountAttribute.NODEV | MountAttribute.NOEXEC
 _PLACES = (
     "private dir",
@@ -259,7 +262,7 @@ def connected(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient
             try:
                 client.say("")
             except ToolFailedError as error:
-                if _LATE not in str(error) or not tries_left:
+                if not (tries_left and any(late in str(error) for late in _LATE)):
                     raise
             else:
                 yield client
