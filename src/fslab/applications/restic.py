@@ -68,9 +68,7 @@ class Restic(SteppedApplication):
                     path = drive.directory / "tree" / _name(number)
                     backed_up_ns = path.stat().st_mtime_ns
                     path.write_bytes(_contents(drive, number, changed=True))
-                    make_newer(
-                        path, backed_up_ns
-                    )  # it has the same size, so else restic does not see the change
+                    make_newer(path, backed_up_ns)  # of the same size: else restic does not see it
             (drive.directory / "changed").touch()
 
     def perform(self, drive: DriveRequest, step: str) -> None:
