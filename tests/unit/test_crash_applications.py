@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import resource
 import shutil
 import signal
 import sqlite3
@@ -222,6 +223,22 @@ def test_damage_is_found(name: str, tmp_path: Path) -> None:
     directory.mkdir()
     # An empty share is one to which nothing was uploaded.
     assert (source.look(directory).problem is None) is (name == "samba"), "nothing is there"
+
+
+@pytest.mark.parametrize("name", ["log-file", "recorder"])
+def test_a_record_that_a_full_disk_takes_in_part_is_not_committed(name: str, tmp_path: Path) -> None:
+    """What is then missing would count as lost by the file system. A limit of files also cuts a write short."""
+    source = runs(name)
+    source.lay_out(tmp_path)
+    there = directory_of(tmp_path, 0)
+    former = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with source.application.opened(there, source.settings) as commit:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, former[1]))
+        try:
+            with pytest.raises(OSError, match="File too large"):
+                commit(1, bytes(4000))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, former)
 
 
 def test_of_a_log_file_each_record_is_there_or_not(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from fslab.applications import (
     setting,
 )
 from fslab.storage.crash_promises import Promise, Promises
-from fslab.system import mounts
+from fslab.system import files, mounts
 from fslab.units import parse_duration, parse_size
 
 FILE = "log"  # the first one. The names of later segments end with the number of their first record
@@ -110,7 +110,7 @@ class _Log:
 
     def append(self, number: int, record: bytes) -> None:
         """Write a record, and sync it. It can fill a segment and more: then that is cut, as etcd does."""
-        self._file.write(record)
+        files.write_all(self._file.fileno(), record)
         if self._segment_bytes and self._file.tell() >= self._segment_bytes:
             self._cut(number + 1)
         else:

@@ -30,6 +30,7 @@ from fslab.applications import (
     setting,
 )
 from fslab.storage.crash_promises import Promise, Promises
+from fslab.system.files import write_all
 from fslab.units import SomeSize
 
 FILE = "store"  # the numbers of a store: nothing else tells ``look`` what is kept
@@ -102,7 +103,7 @@ class Recorder(DurableApplication):
         def append(number: int, contents: bytes) -> None:
             stream, segment, piece = store.place(number)
             file = files[stream] = files[stream] if piece else store.begin(stream, segment)
-            file.write(contents)
+            write_all(file.fileno(), contents)
             full = piece + 1 == store.segment
             if store.every and (full or (piece + 1) % store.every == 0):
                 os.fsync(file.fileno())

@@ -14,7 +14,7 @@ from fslab.crash.contents import BLOCK_BYTES, PART_BYTES, PARTS, ZERO, Place
 from fslab.crash.steps import Effect, Operation, Run
 from fslab.crash.tree import DIRECTORY_MODE, FILE_MODE, Inode, Tree
 from fslab.system import syscalls
-from fslab.system.files import closed_after
+from fslab.system.files import closed_after, write_all
 from fslab.system.syscalls import Fallocate
 
 NEW_PARTS = 2 * PARTS  # of a new file with contents
@@ -40,7 +40,7 @@ def _pwrite(file: str, parts: Callable[[Inode], range], flags: int = 0) -> Run:
         place = os.open(directory / file, os.O_WRONLY | os.O_CREAT | flags, FILE_MODE)
         with closed_after(place), mmap.mmap(-1, len(data)) as aligned:  # O_DIRECT needs an aligned buffer
             aligned[:] = data
-            os.pwritev(place, [aligned], which.start * PART_BYTES)
+            write_all(place, aligned, which.start * PART_BYTES)
 
     return run
 
@@ -70,7 +70,7 @@ def _zeros(mode: Fallocate, file: str, parts: Callable[[Inode], range]) -> Run:
         at, size = which.start * PART_BYTES, len(which) * PART_BYTES
         with (directory / file).open("r+b", buffering=0) as opened:
             if not _fallocated(opened.fileno(), mode, at, size):
-                os.pwrite(opened.fileno(), bytes(size), at)
+                write_all(opened.fileno(), bytes(size), at)
 
     return run
 
@@ -186,7 +186,7 @@ def collapse(text: str, file: str) -> Operation:
         with (directory / file).open("r+b", buffering=0) as opened:
             if not _fallocated(opened.fileno(), Fallocate.COLLAPSE_RANGE, 0, BLOCK_BYTES):
                 rest = opened.read()[BLOCK_BYTES:]
-                os.pwrite(opened.fileno(), rest, 0)
+                write_all(opened.fileno(), rest, 0)
                 opened.truncate(len(rest))
 
     return Operation(
@@ -201,7 +201,7 @@ def insert(text: str, file: str) -> Operation:
     def run(directory: Path, *_: object) -> None:
         with (directory / file).open("r+b", buffering=0) as opened:
             if not _fallocated(opened.fileno(), Fallocate.INSERT_RANGE, 0, BLOCK_BYTES):
-                os.pwrite(opened.fileno(), bytes(BLOCK_BYTES) + opened.read(), 0)
+                write_all(opened.fileno(), bytes(BLOCK_BYTES) + opened.read(), 0)
 
     return Operation(
         name=text, needs=(file,), least=1, target=file, shifts=True, run=run,

@@ -17,7 +17,7 @@ from fslab.crash.steps import LackedError, Operation
 from fslab.crash.tree import DIRECTORY_MODE, FILE_MODE, Inode, Tree, directory
 from fslab.system import page_cache as caches
 from fslab.system import syscalls
-from fslab.system.files import closed_after, opened
+from fslab.system.files import closed_after, opened, write_all
 from fslab.system.syscalls import Rename
 
 EVICT = "evict"
@@ -141,7 +141,7 @@ def _unnamed(directory: Path, data: bytes) -> int | None:
         if error.errno != errno.EOPNOTSUPP:
             raise
         return None
-    os.write(descriptor, data)
+    write_all(descriptor, data)
     return descriptor
 
 

@@ -227,5 +227,5 @@ def _copy_image(image: Path, file: Path) -> None:
         for at, size in files.data_pieces(source.fileno()):
             piece = os.pread(source.fileno(), size, at)
             if piece.strip(b"\0"):
-                os.pwrite(target.fileno(), piece, at)
+                files.write_all(target.fileno(), piece, at)
         os.fsync(target.fileno())

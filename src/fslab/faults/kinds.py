@@ -13,7 +13,7 @@ from typing import Any
 
 from fslab.faults import FILES, Attempt, fault
 from fslab.faults.struck_files import FILE_BYTES, Ground, error_of
-from fslab.system import mounts
+from fslab.system import files, mounts
 from fslab.system.mounts import sync
 
 _NEW = "new"
@@ -139,7 +139,7 @@ def _write(ground: Ground, path: Path) -> Attempt:
     descriptor = -1
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-        os.write(descriptor, ground.bytes_of(path, _GENERATION))
+        files.write_all(descriptor, ground.bytes_of(path, _GENERATION))
         os.fsync(descriptor)
     except OSError as error:
         later = descriptor >= 0 and error_of(lambda: os.fsync(descriptor)) is None

@@ -17,7 +17,7 @@ from typing import Any
 from fslab.crash import contents
 from fslab.crash.contents import BLOCK_BYTES
 from fslab.crash.examine import Subject
-from fslab.errors import FslabError, UnsupportedError
+from fslab.errors import UnsupportedError
 from fslab.faults import FILES
 from fslab.system import disk_server, files, mountinfo, mounts
 from fslab.system.signals import Teardown
@@ -83,7 +83,7 @@ class Ground:
     def write(self, path: Path, generation: int) -> None:
         """Write or overwrite a file, without a sync."""
         with path.open("r+b" if path.exists() else "wb", buffering=0) as file:
-            file.write(self.bytes_of(path, generation))
+            files.write_all(file.fileno(), self.bytes_of(path, generation))
 
     def has(self, path: Path, generation: int) -> bool:
         """Return whether a file has these contents. OSError if it cannot be read."""
@@ -178,6 +178,5 @@ def _restore(image: Path, stored: Iterable[Path], device: Path) -> None:
         for each in stored:
             with each.open("rb", buffering=0) as known:
                 for at, size in files.data_pieces(known.fileno()):
-                    if os.pwrite(target.fileno(), os.pread(source.fileno(), size, at), at) != size:
-                        raise FslabError("the disk could not be restored", where=str(device))
+                    files.write_all(target.fileno(), os.pread(source.fileno(), size, at), at)
         os.fsync(target.fileno())

@@ -206,9 +206,8 @@ def _fill(descriptor: int, size_bytes: int) -> None:
     except OSError as error:
         if error.errno not in {errno.EOPNOTSUPP, errno.EINVAL}:
             raise
-    offset = 0
-    while offset < size_bytes:
-        offset += os.pwrite(descriptor, block[: size_bytes - offset], offset)
+    for offset in range(0, size_bytes, BLOCK_BYTES):
+        files.write_all(descriptor, block[: size_bytes - offset], offset)
     _settle(descriptor)
 
 

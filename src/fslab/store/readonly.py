@@ -134,7 +134,7 @@ def _copy_data(source: int, size: int, target: Path) -> None:
             left -= length
             if left < 0 or at >= size:
                 break
-            os.pwrite(copy.fileno(), os.pread(source, length, at), at)
+            files.write_all(copy.fileno(), os.pread(source, length, at), at)
         os.ftruncate(copy.fileno(), size)
     if left < 0:
         why = f"its copy needs more than half of the free space in {target.parent.parent}: set TMPDIR"

@@ -8,6 +8,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from mmap import mmap
 from pathlib import Path
 
 from fslab.errors import UnsafeError
@@ -134,15 +135,32 @@ def data_regions(descriptor: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
+def write_all(descriptor: int, data: bytes | mmap, at: int | None = None) -> None:
+    """Write all of the data, to this offset or to the file's position. write(2) to a disk that gets full writes a part
+    of it, and only the next one says why."""
+    done = 0
+    with memoryview(data) as whole:  # released also after an error: an mmap with a view cannot be closed
+        while done < len(whole):
+            if at is None:
+                done += os.write(descriptor, whole[done:])
+            else:
+                done += os.pwrite(descriptor, whole[done:], at + done)
+
+
 def copy_data(source: int, path: Path) -> None:
-    """Copy an open file to a new file, without holes and zeros. OSError if ``path`` exists."""
+    """Copy an open file to a new file, without holes and zeros. OSError with its name, such as if it exists; half a
+    copy is removed."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with closed_after(os.open(path, flags, 0o600)) as target:
-        os.ftruncate(target, os.fstat(source).st_size)
-        for at, size in data_pieces(source):
-            piece = os.pread(source, size, at)
-            if piece.strip(b"\0"):
-                os.pwrite(target, piece, at)
+    with named(path), closed_after(os.open(path, flags, 0o600)) as target:
+        try:
+            os.ftruncate(target, os.fstat(source).st_size)
+            for at, size in data_pieces(source):
+                piece = os.pread(source, size, at)
+                if piece.strip(b"\0"):
+                    write_all(target, piece, at)
+        except BaseException:
+            path.unlink()
+            raise
 
 
 def data_pieces(descriptor: int) -> Iterator[tuple[int, int]]:
