@@ -48,6 +48,9 @@ def _written(value: dict[str, Any]) -> dict[str, Any]:
 
 
 JsonObject = Annotated[dict[str, Any], AfterValidator(_written)]
+# Names that every store takes: PostgreSQL limits their length, and takes no NUL.
+FigureName = Annotated[str, Field(pattern=r"^\P{Cc}{1,128}$")]
+OutputName = Annotated[str, Field(pattern=r"^\P{Cc}{1,255}$")]
 
 
 class ValidityWarning(Frozen):
@@ -56,7 +59,7 @@ class ValidityWarning(Frozen):
     ``kind``: name of the rule that issued it (``fslab.validity``). Records of other versions may have other kinds.
     """
 
-    kind: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    kind: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
     severity: Severity
     message: Shown
     hint: Shown | None = None
@@ -195,11 +198,11 @@ class TrialRecord(Frozen):
     error: Shown | None = None
     started: Annotated[datetime, AfterValidator(_in_utc)]
     duration_s: Duration
-    metrics: dict[str, Value] = {}
-    probes: dict[str, Value] = {}
+    metrics: dict[FigureName, Value] = {}
+    probes: dict[FigureName, Value] = {}
     validity: tuple[ValidityWarning, ...] = ()
     provenance: Provenance = Provenance()
-    raw: dict[str, str] = Field(default={}, repr=False)
+    raw: dict[OutputName, str] = Field(default={}, repr=False)
 
     @property
     def status_text(self) -> str:

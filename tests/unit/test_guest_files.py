@@ -374,6 +374,9 @@ def test_a_forged_bug_costs_the_trial_alone(
 FORGED: tuple[dict[str, Any], ...] = (
     {"version": 1 << 63}, {"failure": "\ud800"}, {"started": "0001-01-01T00:00:00+23:59"},
     {"started": "2026-11-30T00:00:00"},
+    *({key: {name: {"value": 1, "unit": "count"}}} for key in ("metrics", "probes") for name in ("a\0", "x" * 129, "")),
+    {"raw": {"a\0": ""}}, {"raw": {"x" * 256: ""}}, {"metrics": {"\ud800": {"value": 1, "unit": "count"}}},
+    {"validity": [{"kind": "x" * 65, "severity": "note", "message": "m"}]},
 )  # fmt: skip
 
 

@@ -118,6 +118,8 @@ def test_name_in_a_section_names_the_job_and_not_its_files() -> None:
     assert FIO.headline(parameters) == ("4kib_fill_1_5_write_bandwidth", "age_read_bandwidth")
     assert [job.after for job in parameters.jobs] == [None, "4KiB fill 1.5"]
     assert FIO.notices(parameters) == ("x.fio: left out: name",)
+    long = parsed("".join(f"[{'x' * 150}{end}]\nsize=1m\nrw=write\n" for end in "ab"))
+    assert [job.label for job in long.jobs] == ["x" * 64, f"{'x' * 64}_2"]
     assert "[a]\nnew_group\nsize=1m\nname=4KiB fill 1.5\n" in FIO.commands(parameters, JOB).inputs["jobs.fio"]
     assert FIO.space_bytes(parsed("[global]\nsize=1m\n[a]\nname=x\n[b]\nname=x\n")) == 2 << 20
     assert "no job 'a' before 'age'" in refused(text.replace("wait_for=4KiB fill 1.5", "wait_for=a"))[0]

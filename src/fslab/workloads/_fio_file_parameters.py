@@ -23,6 +23,9 @@ from fslab.workloads._fio_refused_options import spelled
 
 # fio reads a job file in pieces of 4,096 bytes, or 8,192 (OPT_LEN_MAX): what follows in a line is further lines to it.
 LONGEST_LINE_BYTES = 4000
+LONGEST_LABEL = (
+    64  # a label is the prefix of a metric and of a file: PostgreSQL limits the one, Linux the other
+)
 
 
 class FioFileParameters(JobParameters):
@@ -104,7 +107,7 @@ def _labelled(sections: list[OneJob], scale: float, given: Mapping[str, str]) ->
     exits = any(EXITALL in {**section.options, **given} for section in sections)  # whatever its value, to fio
     used = {"total", *(f"phase_{number}" for number in range(1, MOST_JOBS + 1))}
     for index, section in enumerate(sections):
-        label = re.sub(r"[^a-z0-9]+", "_", section.name.lower()).strip("_") or "job"
+        label = re.sub(r"[^a-z0-9]+", "_", section.name.lower())[:LONGEST_LABEL].strip("_") or "job"
         numbered = (f"{label}_{number}" for number in count(index + 1))
         label = next(each for each in chain((label,), numbered) if each not in used)
         used.add(label)
