@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import struct
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from fslab.api import crash
-from fslab.campaign import guest_recordings
+from fslab.campaign import cleanup, guest_recordings
 from fslab.cell import MachineSpec
 from fslab.cli import crash as commands
 from fslab.crash import bounded_sequences, examine, kept_recordings
@@ -21,11 +24,12 @@ from fslab.crash.judge import Positions
 from fslab.crash.recording import Recording
 from fslab.crash.sequences import Sequences
 from fslab.crash.states import State
-from fslab.errors import NoSpaceError, StoreError, ToolOutputError, UsageError
+from fslab.errors import GuestError, NoSpaceError, StoreError, ToolOutputError, UsageError
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import disk_server, memory
 
-HEADER = struct.pack("<8sIIQQ32x", disk_server.MAGIC, 1, 64, 1 << 20, 0)
+DISK_BYTES = 64 << 20
+HEADER = struct.pack("<8sIIQQ32x", disk_server.MAGIC, 1, 64, DISK_BYTES, 0)
 SEQUENCES = Sequences(chosen=(bounded_sequences.parse(["write n", "fsync n"]),))
 
 
@@ -37,6 +41,7 @@ def recorded(place: Path, number: int, rows: bytes = mark(0)) -> Recording:
     place.mkdir(exist_ok=True)
     recording = Recording(base=place / "crash-base", log=place / "fslab-disk.log")
     recording.base.write_bytes(bytes(4096))
+    os.truncate(recording.base, DISK_BYTES)
     recording.log.write_bytes(HEADER[:24] + number.to_bytes(8, "little") + HEADER[32:] + rows)
     Path(f"{recording.log}.data").write_bytes(b"")
     Path(f"{recording.log}.json").write_text(json.dumps({"phases": [], "marks": ["0:1:returned"]}))
@@ -175,14 +180,23 @@ def test_a_recording_that_does_not_fit_into_memory_is_not_read(
     file: str, keep: Callable[[int], str], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = home / keep(1)
-    os.truncate(place / file, 64 << 20)
+    os.truncate(place / file, DISK_BYTES)
     monkeypatch.setattr(memory, "available_bytes", lambda: 32 << 20)
     if file == "crash-base":
         kept_recordings.load(place.name, home)
-        (place / file).write_bytes(bytes(64 << 20))
+        (place / file).write_bytes(bytes(DISK_BYTES))
     with pytest.raises(NoSpaceError, match=r"the recording needs 64.* MiB of memory"):
         kept_recordings.load(place.name, home)
     assert crash.crash_recordings()[0]["filesystem"] is None
+
+
+def test_a_first_image_that_was_cut_short_is_not_taken_for_zeros(
+    keep: Callable[[int], str], home: Path
+) -> None:
+    place = home / keep(1)
+    os.truncate(place / "crash-base", DISK_BYTES - 4096)
+    with pytest.raises(StoreError, match="does not have the size of the disk"):
+        kept_recordings.load(place.name, home)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can own files of another user")
@@ -265,3 +279,72 @@ def guest_recordings_of(shared: Path) -> Path:
     place = shared / "recordings"
     place.mkdir(parents=True, exist_ok=True)
     return place
+
+
+FINDING = {
+    "id": "x.1-kept", "kind": "lost", "broken": True, "detail": "d", "source": "s", "state": "1-kept",
+    "sequence": ["w"], "step": 1, "steps_broken": [1], "lost_rows": [],
+}  # fmt: skip
+TOLD = {"image": "/run/i", "filesystem": "ext4", "kernel": "6.1", "findings": [FINDING]}
+
+
+@pytest.fixture
+def replayed(
+    keep: Callable[[int], str], home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Any], dict[str, Any]]:
+    """Return a function that replays a state of a recording in a guest, which replies so."""
+    identity, shared = keep(1), tmp_path / "shared"
+    (home / identity).rename(guest_recordings_of(shared) / identity)
+    guest_recordings.take_over(shared, MachineSpec(type="uml"), "6.1.176")
+    monkeypatch.setattr(cleanup, "opened_workspace", lambda *_: nullcontext(None))
+    machines = SimpleNamespace(shared=lambda _: shared)
+    monkeypatch.setattr(crash, "TrialMachines", lambda **_: machines)
+
+    def replay(reply: Any) -> dict[str, Any]:
+        machines.ask = lambda *_, **__: reply
+        return crash.crash_state(f"{identity}.1-kept", tmp_path / "image")
+
+    return replay
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [None, [], {}, "x", {**TOLD, "findings": 5}, {**TOLD, "findings": [{}]}, {**TOLD, "kernel": None},
+     {**TOLD, "findings": [{**FINDING, "sequence": 7}]}, {**TOLD, "image": "\0", "more": 1}],
+)  # fmt: skip
+def test_a_reply_about_a_state_that_is_none_is_an_error_of_the_guest(
+    reply: Any, replayed: Callable[[Any], dict[str, Any]], tmp_path: Path
+) -> None:
+    with pytest.raises(GuestError, match="invalid reply from the guest"):
+        replayed(reply)
+    assert not (tmp_path / "image").exists()
+
+
+def test_the_image_of_a_state_comes_from_the_guest_as_a_whole_or_not_at_all(
+    replayed: Callable[[Any], dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(GuestError, match="no image of the state"):
+        replayed(TOLD)
+    (tmp_path / "shared/state.img").write_bytes(b"x" * 10_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full_after(4096))
+        with pytest.raises(OSError, match="No space") as caught:
+            replayed(TOLD)
+    assert caught.value.filename == str(tmp_path / "image")
+    assert not (tmp_path / "image").exists()
+    monkeypatch.setattr(os, "pwrite", full_after(1 << 20, most=4096))
+    told = replayed(TOLD)
+    assert told == {**TOLD, "image": str(tmp_path / "image"), "recorded_kernel": "6.1.176"}
+    assert (tmp_path / "image").read_bytes() == b"x" * 10_000
+
+
+def full_after(room: int, most: int = 1 << 20) -> Callable[[int, bytes, int], int]:
+    """Return a pwrite(2) of a disk with this room. It writes what fits, as Linux does, and at most ``most`` bytes."""
+    real = os.pwrite
+
+    def pwrite(descriptor: int, data: bytes, at: int) -> int:
+        if at >= room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(descriptor, data[: min(room - at, most)], at)
+
+    return pwrite

@@ -16,6 +16,7 @@ from fslab.campaign import cleanup, guest_recordings
 from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.campaign.trial_loop import new_id
 from fslab.campaign.undo_journal import CampaignJournal
+from fslab.cell import Frozen
 from fslab.crash import bounded_sequences, examine, judge, kept_recordings, recording, recovery, states, trial
 from fslab.crash.application_runs import Runs
 from fslab.crash.operations import FORMS
@@ -23,11 +24,12 @@ from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Finding, Source
 from fslab.crash.steps import Sequence, Sync
 from fslab.crash.trial_request import REQUESTS, Alphabet, CrashRequest, Cuts, FaultRequest, RecoveryRequest
-from fslab.errors import MountError, NeedsRootError, NoSpaceError, StoreError, UsageError
+from fslab.errors import GuestError, MountError, NeedsRootError, NoSpaceError, StoreError, UsageError
 from fslab.faults import REGISTRY as FAULTS
 from fslab.faults import struck_files
 from fslab.faults import trial as fault_trial
 from fslab.machine.planned_machine import here
+from fslab.names import Shown
 from fslab.storage import user_mounts
 from fslab.storage.filesystems import REGISTRY
 from fslab.study.fields import describe
@@ -195,6 +197,30 @@ class _Named:
     repair: bool
 
 
+class _ToldFinding(Frozen):
+    """What a guest says of a finding: what ``trial.finding_document`` returns."""
+
+    id: Shown | None
+    kind: Shown
+    broken: bool
+    detail: Shown
+    source: Shown
+    state: Shown
+    sequence: list[Shown] | None
+    step: int | None
+    steps_broken: list[int]
+    lost_rows: list[int]
+
+
+class _Told(Frozen):
+    """The reply of ``crash_state_in_guest``, which root in the guest can forge."""
+
+    image: str
+    filesystem: Shown
+    kernel: Shown
+    findings: list[_ToldFinding]
+
+
 def crash_state(
     name: str, image: Path, *, kernel: str | None = None, modules: str | None = None
 ) -> dict[str, Any]:
@@ -222,9 +248,14 @@ def crash_state(
         shared = machines.shared(machine)
         guest_recordings.bring(named.recording, shared)
         stack, asked = guest_recordings.stack(machine), guest_recordings.asked(name, shared)
-        told = machines.ask(stack, guest_recordings.SLOT, asked, timeout_s=guest_recordings.LIMIT_S, disks=0)
+        reply = machines.ask(stack, guest_recordings.SLOT, asked, timeout_s=guest_recordings.LIMIT_S, disks=0)
+        try:
+            told = _Told.model_validate(reply)
+        except ValidationError as error:
+            what = f"invalid reply from the guest: {error.errors(include_url=False)[0]['msg']}"
+            raise GuestError(what, where=name) from error
         guest_recordings.take_image(shared, image)
-    return {**told, "image": str(image), "recorded_kernel": found.kernel}
+    return {**told.model_dump(), "image": str(image), "recorded_kernel": found.kernel}
 
 
 def crash_state_in_guest(name: str, shared: str) -> dict[str, Any]:

@@ -64,7 +64,11 @@ def send_image(image: Path, shared: Path) -> None:
 
 def take_image(shared: Path, image: Path) -> None:
     """On the host: copy what a guest sent to a new file."""
-    with untrusted_files.regular(shared / _IMAGE) as given:
+    try:
+        given = untrusted_files.open_regular(shared / _IMAGE)
+    except OSError as error:
+        raise GuestError(f"no image of the state came from the guest: {error.strerror}") from error
+    with files.closed_after(given):
         files.copy_data(given, image)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fslab import names
 from fslab.api import crash
 from fslab.cli.common import JsonOption, print_json, say
 from fslab.cli.option_groups import App
@@ -86,7 +85,7 @@ def replay(
         return
     say(f"{told['image']}: {told['filesystem']}")
     if (recorded := told.get("recorded_kernel")) and recorded != told["kernel"]:
-        say(f"recorded with kernel {recorded}, and checked with kernel {names.shown(str(told['kernel']))}")
+        say(f"recorded with kernel {recorded}, and checked with kernel {told['kernel']}")
     for finding in told["findings"]:
         say(_paragraph(finding))
 

@@ -25,7 +25,7 @@ from fslab.crash.sources import Source
 from fslab.errors import FslabError, NoSpaceError, StoreError
 from fslab.storage.filesystem_options import not_shown
 from fslab.storage.filesystems import REGISTRY
-from fslab.system import files, memory, path_owners, untrusted_files
+from fslab.system import disk_server, files, memory, path_owners, untrusted_files
 from fslab.units import format_size
 
 ABOUT = "about.json"
@@ -171,6 +171,8 @@ def _loaded(place: Path, identity: str) -> KeptRecording:
     _check_memory(recording)
     if _identity(log) != identity:
         raise ValueError("its log was changed")
+    if base.stat().st_size != disk_server.size_in_log(log):  # what is missing would count as zeros
+        raise ValueError("its first image does not have the size of the disk: copy the recording again")
     driver = REGISTRY.get(about["filesystem"])
     if (option := not_shown(about["options"])) is not None:
         raise ValueError(f"'{option}' is not an option of a mounted file system")

@@ -41,7 +41,7 @@ ANSWER_BYTES = 1 << 20
 FUSE = Path("/dev/fuse")
 MAGIC = b"FSLABDSK"
 LOG_HEADER_BYTES = 64
-_CACHE_AT, _DURABLE = 32, 1  # in the header: the disk has no volatile cache
+_SIZE_AT, _CACHE_AT, _DURABLE = 16, 32, 1  # in the header; the last one: the disk has no volatile cache
 OPERATIONS = ("read", "write", "flush", "discard", "mark")
 FAILED, FAULT, IGNORED = 1, 2, 4
 _FIELDS: list[Any] = [
@@ -286,6 +286,12 @@ def has_volatile_cache(log: Path) -> bool:
     """Return whether the disk could lose what it had acknowledged. ToolOutputError if the file is not such a log."""
     (flags,) = struct.unpack_from("<I", _header_of_log(log), _CACHE_AT)
     return not flags & _DURABLE
+
+
+def size_in_log(log: Path) -> int:
+    """Return the size of the disk in bytes. ToolOutputError if the file is not such a log."""
+    (size,) = struct.unpack_from("<Q", _header_of_log(log), _SIZE_AT)
+    return int(size)
 
 
 def _header_of_log(log: Path) -> bytes:
