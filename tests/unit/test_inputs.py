@@ -86,7 +86,7 @@ def test_each_value_of_a_list_has_its_own_text(tmp_path: Path) -> None:
         (lambda path: None, "there is no file"),
         (lambda path: path.mkdir(), "is not a regular file"),
         (os.mkfifo, "is not a regular file"),
-        (lambda path: path.write_bytes(b"\xff\xfe"), "is not UTF-8 text"),
+        (lambda path: path.write_bytes(b"\xff\xfe"), "is not UTF-8 text: save it as UTF-8"),
         (lambda path: path.write_bytes(b"a" * (MOST_BYTES + 1)), "is larger than 1 MiB"),
     ],
 )

@@ -124,7 +124,7 @@ def run_request(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except UnicodeDecodeError as error:
-        raise UsageError("is not UTF-8 text", where=str(path)) from error
+        raise UsageError("is not UTF-8 text", where=str(path), hint="save it as UTF-8") from error
     except ValidationError as error:
         told = "; ".join(": ".join(map(str, (*each["loc"], describe(each)))) for each in error.errors())
         raise UsageError(f"is not a request: {told}", where=str(path)) from error

@@ -93,7 +93,7 @@ class WorkerSettings(Frozen):
         except OSError as error:
             raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
         except UnicodeDecodeError as error:
-            raise UsageError("is not UTF-8 text", where=str(path)) from error
+            raise UsageError("is not UTF-8 text", where=str(path), hint="save it as UTF-8") from error
         try:
             settings = cls.model_validate(tomllib.loads(text))
         except ValidationError as error:

@@ -44,7 +44,7 @@ class InputPlace:
             path = self.base / Path(written).expanduser()
             return untrusted_text.of_file_below(path, (self.base, *self.more), limit_bytes=MOST_BYTES)
         except UnicodeDecodeError as error:
-            raise FslabError(f"'{path}' is not UTF-8 text") from error
+            raise FslabError(f"'{path}' is not UTF-8 text: save it as UTF-8") from error
         except OSError as error:
             raise FslabError(_why(path, error)) from error
         except (ValueError, RuntimeError) as error:  # a NUL character; no home directory
