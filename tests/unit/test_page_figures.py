@@ -48,6 +48,13 @@ def test_figures_of_two_campaigns_have_different_ids() -> None:
     assert sorted(ids) == sorted(set(ids))
 
 
+def test_a_figure_with_intervals_says_their_level() -> None:
+    campaign, found = campaigns.small()
+    page = assemble.page([assemble.CampaignSource(campaign=campaign, trials=found)])
+    drawn = [figure for figure in assemble.figures(page) if figure.marks.get("interval")]
+    assert {"90 % CI" in figure.caption for figure in drawn} == {True}, [each.caption for each in drawn]
+
+
 def test_a_name_of_a_figure_is_no_expression_of_vega() -> None:
     evil = 'x\\" + upper("evil") + "\n'
     metric = Metric(name=evil, unit=Unit.IOPS)

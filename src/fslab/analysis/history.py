@@ -25,7 +25,7 @@ from fslab.cell import Cell, Frozen, grouped
 from fslab.machine import facts
 from fslab.machine.differences import Difference
 from fslab.stats import Interval
-from fslab.stats.median import median_interval
+from fslab.stats.median import MEDIAN_COVERAGE, median_interval
 from fslab.stats.time_series import change_points, drifts
 from fslab.trial_record import Metric, TrialRecord
 from fslab.units import Direction, Unit
@@ -96,7 +96,6 @@ class History(Frozen):
     enough: int
 
 
-MEDIAN_COVERAGE = 0.9
 ALPHA = 0.01
 LEAST = 3  # minimum number of campaigns on a level: one outlier is not a change
 ENOUGH = 10  # with fewer campaigns, no change can be significant at ALPHA

@@ -34,14 +34,12 @@ from fslab.machine.facts import CATALOGUE
 from fslab.report.model import Counts, GuestSummary, Report, Row, StackColumn, Summary
 from fslab.report.notes import NoteBook
 from fslab.report.row_words import row_words
-from fslab.stats.median import half_range, median, median_interval
+from fslab.stats.median import MEDIAN_COVERAGE, half_range, median, median_interval
 from fslab.stopping_settings import StoppingRule
 from fslab.store.campaign import Campaign
 from fslab.trial_record import Metric, TrialRecord
 from fslab.units import parse_size
 from fslab.validity.campaign_warnings import Series, campaign_warnings
-
-MEDIAN_COVERAGE = 0.9  # of a median's interval; the range of five trials achieves it (93.75 %)
 
 
 def build(

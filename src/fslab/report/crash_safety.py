@@ -12,6 +12,7 @@ from typing import Any
 from fslab.report.figures import Figure, slug, styles
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report, Row
+from fslab.stats.median import MEDIAN_CI
 from fslab.trial_record import Severity
 from fslab.units import RATES, Direction, listed
 
@@ -191,7 +192,7 @@ def _figure(key: str, row: Row, cuts: str, data: list[dict[str, Any]], looks: St
             ),
         ],
         caption="Right: faster. Down: fewer operations that had returned were lost after a power cut. "
-        "Filled: some losses broke a promise.",
+        f"Filled: some losses broke a promise. Lines: {MEDIAN_CI} of the speed.",
         alt=f"{title} of {row.workload} against losses by {cuts}, a point for each of {', '.join(present.labels)}; "
         f"promises were broken on {', '.join(broken) or 'none'}.",
         marks={"stack": len(data), "interval": sum(each["low"] is not None for each in data)},

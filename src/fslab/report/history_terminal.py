@@ -8,6 +8,7 @@ from rich.text import Text
 
 from fslab.analysis.history import History, HistoryPoint, HistorySeries, LevelChange
 from fslab.report.terminal_width import wrapped
+from fslab.stats.median import MEDIAN_CI
 from fslab.units import Direction, counted, format_value, metric_text
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -85,7 +86,7 @@ def _change(change: LevelChange) -> str:
 
 
 def _legend(found: History) -> str:
-    said = ["medians of each campaign's usable trials with 90 % CI"]
+    said = [f"medians of each campaign's usable trials with {MEDIAN_CI}"]
     if len(found.campaigns) < found.enough:
         said.append(
             f"a change can be detected from {found.enough} campaigns on; to compare two: fslab compare"

@@ -7,6 +7,9 @@ from math import ceil, comb, isfinite, log2
 from fslab.stats import Interval, Reason
 from fslab.stats.estimate_model import ComparisonMethod, RatioEstimate, no_ratio
 
+MEDIAN_COVERAGE = 0.9  # of the interval shown with a median; the range of five trials achieves it (93.75 %)
+MEDIAN_CI = f"{MEDIAN_COVERAGE:.0%} CI".replace("%", " %")
+
 
 def median(values: Sequence[float]) -> float | None:
     """Return the middle value, or the mean of the two middle ones; None without values."""

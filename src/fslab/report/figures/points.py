@@ -8,6 +8,7 @@ from typing import Any
 from fslab.report.figures import Figure, styles
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Row
+from fslab.stats.median import MEDIAN_CI
 from fslab.units import Unit, metric_text
 
 # The 100th percentile (the maximum) would be at infinity on an axis of nines.
@@ -70,7 +71,7 @@ def points_figure(
 def _caption(points: Sequence[PlotPoint]) -> str:
     kinds = {point.kind for point in points}
     hollow, crossed = " Hollow: with warnings.", " Crossed: invalid, not compared."
-    about = "Each point is a trial; the bar is the median, the band its confidence interval."
+    about = f"Each point is a trial; the bar is the median, the band its {MEDIAN_CI}."
     return about + hollow * ("warning" in kinds) + crossed * ("invalid" in kinds)
 
 

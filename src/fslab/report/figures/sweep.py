@@ -7,6 +7,7 @@ from typing import Any
 from fslab.report.figures import Figure, styles
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Row, Summary
+from fslab.stats.median import MEDIAN_CI
 from fslab.units import Unit, format_value, metric_text
 
 
@@ -49,7 +50,7 @@ def curve_figure(
         usermeta={styles.SWITCH: {"channel": "y"}},
         encoding={"x": x, "color": present.colour()},
         layer=_curve_layers(data, y, title, parameter, present),
-        caption=f"Median and interval at each value of {parameter}.",
+        caption=f"Median with its {MEDIAN_CI} at each value of {parameter}.",
         alt=f"{title} of {name} over {parameter} from {places[0][1]} to {places[-1][1]}, a curve for each of "
         f"{', '.join(present.labels)}.",
         marks={"step": len(data), "curve": len(present.labels), "interval": drawn},

@@ -12,12 +12,12 @@ from typing import TypeVar
 from fslab.analysis import disk_request_map
 from fslab.analysis.workload_groups import Group
 from fslab.cell import WorkloadSpec, shown
-from fslab.report.build import MEDIAN_COVERAGE
 from fslab.report.figures import Figure, costs, over_time, points
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report, Row, StackColumn, Summary
 from fslab.report.page import heat, observed
 from fslab.report.page.model import PageCell, PageTable, RawOutput, Recipe, Section
+from fslab.stats.median import MEDIAN_CI
 from fslab.trial_record import TrialRecord
 from fslab.units import Direction, Unit, format_size, format_value, metric_text
 
@@ -89,10 +89,9 @@ class SectionBuilder:
     def _table(self, row: Row, group: Group) -> PageTable:
         best = heat.best_of(row)
         rank = {label: place.rank for place in row.ranking for label in place.stacks}
-        ci = f"{MEDIAN_COVERAGE * 100:g} % CI of the median"
         return PageTable(
             caption=f"{metric_text(row.metric)}{', lower is better' * (row.better is Direction.LOWER)}",
-            columns=("median", ci, "relative to the best", "rank", "usable trials"),
+            columns=("median", f"{MEDIAN_CI} of the median", "relative to the best", "rank", "usable trials"),
             rows=tuple(
                 (stack.label, self._fields(row, summary, best, rank.get(stack.label)))
                 for stack, summary in zip(self.report.stacks, row.summaries, strict=True)
