@@ -304,7 +304,7 @@ def test_where_it_differs_the_mechanism_of_the_deciding_part_is_named(
     known += [
         said("page-cache", "w", stack, 9.5) for stack in ("ext4 defaults", "xfs defaults", "ext4 noatime")
     ]
-    cells = {(each.workload, each.stack): Evidence(cell=EXT4, workload=each.workload, stack=each.stack, trials=())
+    cells = {(each.workload, each.stack): Evidence(cell=EXT4, workload=each.workload, stack=each.stack, trials=records)
              for each in known}  # fmt: skip
     monkeypatch.setattr(
         "fslab.explain.mechanisms.all_statements",

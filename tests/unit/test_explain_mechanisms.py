@@ -481,6 +481,16 @@ def test_the_time_of_a_modelled_disk() -> None:
     assert "writes after 30 µs and flushes after 5 ms" in by_mechanism(flushed)["disk-time"]
 
 
+def test_no_statement_is_said_to_be_falsified_by_what_the_stack_has() -> None:
+    figures = written(64, xfs_log_bytes=32.0 * MIB)
+    for mount, expected in (
+        ("defaults", "equally slow with mount -o logbsize=256k"),
+        ("logbsize=256k", None),
+    ):
+        found = statements_of(seen(cell("xfs", mount), figures))
+        assert {each.mechanism: each.refuted_by for each in found}["xfs-log"] == expected
+
+
 @pytest.mark.parametrize(
     ("ratio", "slc", "said"), [(3.1, 0.042, True), (2.0, 0.042, False), (3.1, 0.0, True), (1.0, 0.0, False)]
 )

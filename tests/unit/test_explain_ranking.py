@@ -12,7 +12,8 @@ from fslab.api import explanations
 from fslab.cli import explain
 from fslab.explain.evidence import Certainty, Evidence, Explanation
 from fslab.explain.mechanisms import MOST_WEIGHT, statements_of
-from fslab.trial_record import Provenance, RunPart, Severity, ValidityWarning
+from fslab.trial_record import Provenance, RunPart, Severity, ValidityWarning, Value
+from fslab.units import Unit
 
 
 def ranked(
@@ -51,15 +52,89 @@ def test_what_all_stacks_have_alike_comes_last(monkeypatch: pytest.MonkeyPatch) 
     assert alone[0].contrast == 10.0, "of one stack, nothing is known to compare"
 
 
-@pytest.mark.parametrize("fast_ns", [1e5, 1e6, 5e6, 2e7])
-def test_a_disk_that_takes_twice_the_time_is_not_alike(fast_ns: float) -> None:
-    times = {"a": fast_ns, "b": 1.02 * fast_ns, "slow": 2 * fast_ns}
-    stacks = {
-        name: seen(cell("ext4", name=name), {"disk_service_mean": time_ns}) for name, time_ns in times.items()
-    }
-    (alike,) = explanations.ranking([stacks["a"], stacks["b"]])
-    (differ,) = explanations.ranking([stacks["a"], stacks["slow"]])
-    assert (alike.mechanism, alike.alike, differ.alike) == ("disk-time", True, False)
+def timed(name: str, seconds: float, iops: float, **figures: float) -> Evidence:
+    """Return the evidence of a run of so many seconds, at this rate."""
+    return seen(cell("ext4", name=name), figures, metrics=made.iops(iops), **run_of(seconds))
+
+
+def test_a_disk_counts_by_the_time_that_it_takes_for_the_same_work() -> None:
+    """Both disks are busy all the time: the one that takes twice the time does half as much in it."""
+    disks = [
+        timed(name, 10, iops, disk_service_mean=1e9 / iops, device_busy=10.0, device_flush_time=0.0)
+        for name, iops in (("a", 1000.0), ("b", 980.0), ("slow", 500.0))
+    ]
+    (alike,) = explanations.ranking(disks[:2])
+    (differ,) = explanations.ranking(disks[::2])
+    assert (alike.mechanism, alike.why_not) == (
+        "disk-time",
+        "all stacks have it alike, within 10 % of the run",
+    )
+    assert (differ.strongest.stack, differ.can_explain) == ("slow", True)
+    assert differ.weight == pytest.approx(2.0)
+    assert differ.contrast == pytest.approx(1.0), "the whole difference"
+    assert "It was busy for 100 % of the run" in differ.strongest.text
+
+
+def test_a_disk_that_is_hardly_busy_explains_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Inodes of 128 and 256 bytes with attributes, as measured: fewer, larger requests have longer mean times."""
+    monkeypatch.setenv("COLUMNS", "200")
+    small = timed("small", 0.56, 100, disk_service_mean=5.3e5, device_busy=0.010, device_flush_time=0.0)
+    large = timed("large", 0.54, 104, disk_service_mean=8.6e5, device_busy=0.012, device_flush_time=0.001)
+    assert first_of(small, large) == []
+    for printed in (explain.show, lambda seen: explain.show_ranked(seen, "last")):
+        printed([small, large])
+        assert (
+            "no mechanism found that can explain a difference between the stacks: w\n"
+            in capsys.readouterr().out
+        )
+        printed([small])
+        assert "no mechanism found that" not in capsys.readouterr().out
+
+
+def test_what_the_faster_stack_has_more_of_is_not_what_slows_the_other_down() -> None:
+    """The faster one has more extents for each byte: it explains nothing, unless it can make a stack faster."""
+    slow = timed("slow", 10, 500, **written(100, 2.0))
+    fast = timed("fast", 10, 1000, **written(100, 4.0))
+    ((_, found),) = [each for each in explanations.in_order([slow, fast]) if each[0] is fast]
+    assert [(each.mechanism, why_not) for each, why_not in found] == [
+        ("amplification", "the stack that has most of it was faster than the one that has least")
+    ]
+    assert explanations.on_page([slow, fast], most=0) == ((), ())
+    cached = timed("fast", 10, 1000, **written(100), delayed_allocation_bytes=64.0 * MIB)
+    assert ("delayed-allocation", "fast") in first_of(timed("slow", 10, 500, **written(100)), cached)
+
+
+def test_a_stack_without_a_usable_trial_is_not_one_without_the_mechanism() -> None:
+    stacks = [timed(name, 10, 500, **written(100, 2.0)) for name in ("a", "b")]
+    failed = Evidence(cell=cell("xfs"), workload="w", stack="xfs", trials=[])
+    assert first_of(*stacks, failed) == []
+
+
+def test_time_in_the_kernel_is_said_but_comes_after_what_says_why() -> None:
+    """ext4 without delayed allocation, as measured; then a directory that is searched from end to end."""
+    fast, slow = (
+        timed(name, seconds, 256 / seconds, tool_cpu_system_s=cpu_s)
+        for name, seconds, cpu_s in (("delalloc", 1.21, 0.309), ("nodelalloc", 1.51, 0.595))
+    )
+    assert first_of(fast, slow) == [("kernel-cpu", "nodelalloc")]
+    (told,) = (each.strongest.text for each in explanations.ranking([fast, slow]))
+    assert told == "The tool used 595 ms of CPU time in the kernel: 39 % of the run."
+    rates = ((seconds, Value(value=1 / seconds, unit=Unit.FILES_PER_SECOND)) for seconds in (1.0, 35.0))
+    searched = [
+        seen(
+            made.cell(made.spec("ext4", name=name, mkfs_options=options), "engine", FILES),
+            {"tool_cpu_system_s": seconds * 0.95},
+            metrics=dict.fromkeys(("create_rate", "unlink_rate"), rate),
+            **run_of(seconds),
+        )
+        for (name, options), (seconds, rate) in zip(
+            (("index", ""), ("linear", "-O ^dir_index")), rates, strict=True
+        )
+    ]
+    why, where, _ = first_of(*searched)
+    assert (why, where) == (("linear-directories", "linear"), ("kernel-cpu", "linear"))
 
 
 def test_of_two_stacks_what_they_differ_in_comes_first() -> None:
@@ -72,8 +147,8 @@ def test_of_two_stacks_what_they_differ_in_comes_first() -> None:
         for mount, flushes in (("defaults", 830.0), ("nobarrier", 0.0))
     ]
     (_, flushing), (_, other) = explanations.in_order(stacks)
-    assert (flushing[0][0].mechanism, flushing[0][1]) == ("barriers", False)
-    assert {alike for _, alike in (*flushing[1:], *other)} == {True}
+    assert (flushing[0][0].mechanism, flushing[0][1]) == ("barriers", "")
+    assert {why_not for _, why_not in (*flushing[1:], *other)} == {"all stacks have it alike"}
     assert [each.mechanism for each in statements_of(stacks[0])].index("barriers") > 1, (
         "of one stack alone, by weight"
     )

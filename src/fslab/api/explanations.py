@@ -1,7 +1,7 @@
 """Explanations: the evidence on causes in each cell of a campaign, those with the most weight, and ablations."""
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Any
 
@@ -21,6 +21,7 @@ from fslab.explain import evidence, mechanisms
 from fslab.explain.ablation import Attribution
 from fslab.explain.evidence import Evidence, Explanation
 from fslab.explain.mechanisms import REGISTRY as MECHANISMS
+from fslab.explain.mechanisms import bounded
 from fslab.stopping_settings import StoppingRule
 from fslab.store.campaign import Ablation, Campaign, CampaignSettings
 from fslab.store.store import Store
@@ -28,7 +29,7 @@ from fslab.trial_record import Metric
 from fslab.units import Direction
 
 NOTABLE = 1.0
-ALIKE = 0.1  # × the weight: up to this, a contrast is none
+ALIKE = 0.1  # × the weight, or × the run for what takes a share of it: up to this, a contrast is none
 
 
 def evidence_of(campaign: Campaign, store: Store) -> list[Evidence]:
@@ -71,8 +72,8 @@ _OF_SPREADS = {"spread", "of"}  # words of a part's name that are no names of st
 def of_claims(verdicts: Verdicts, everything: Sequence[Evidence]) -> tuple[Reason, ...]:
     """Return at most three explanations for failed claims, those with the largest deviation first.
 
-    For each claim: the first in the ranking of the cells that the deciding part of the claim compares, unless all of
-    them have it alike. Omits duplicates.
+    For each claim: the first in the ranking of the cells that the deciding part of the claim compares, unless it cannot
+    explain their difference. Omits duplicates.
     """
     found: dict[tuple[str, str], Reason] = {}
     for claim, part in deciding(verdicts):
@@ -82,7 +83,7 @@ def of_claims(verdicts: Verdicts, everything: Sequence[Evidence]) -> tuple[Reaso
             for seen in everything
             if seen.workload == part.where and any(side <= set(seen.stack.split()) for side in compared)
         ]
-        differ = (each.strongest for each in ranking(cells) if each.weight > NOTABLE and not each.alike)
+        differ = (each.strongest for each in ranking(cells) if each.weight > NOTABLE and each.can_explain)
         if (one := next(differ, None)) is not None:
             reason = Reason(
                 claim=claim, where=f"{one.workload} on {one.stack}", text=one.text, certainty=one.certainty,
@@ -114,8 +115,9 @@ class RankedMechanism(Frozen):
     """A mechanism. ``cells``: where it was found.
 
     ``contrast``: the largest difference in weight between two stacks under one workload. A mechanism that all stacks
-    have alike explains no difference between them. ``strongest``: the strongest explanation under that workload, with
-    its ``weight``.
+    have ``alike`` explains no difference between them. ``opposed``: nor does this one, because the stack that has most
+    of it was faster in each trial than the stack that has least (of what speeds up: slower). ``strongest``: the
+    strongest explanation under that workload, with its ``weight``.
     """
 
     mechanism: str
@@ -124,67 +126,130 @@ class RankedMechanism(Frozen):
     contrast: float
     cells: tuple[str, ...]
     strongest: Explanation
+    alike: bool
+    opposed: bool
 
     @property
-    def alike(self) -> bool:
-        """Whether all stacks have it alike, so that it explains no difference between them."""
-        return self.contrast <= ALIKE * self.weight
+    def can_explain(self) -> bool:
+        return not self.alike and not self.opposed
+
+    @property
+    def why_not(self) -> str:
+        """Why it explains no difference, in words; empty if it can explain one."""
+        if self.alike:
+            return "all stacks have it alike" + ", within 10 % of the run" * (
+                self.strongest.takes is not None
+            )
+        was = "slower" if MECHANISMS.get(self.mechanism).speeds_up else "faster"
+        return f"the stack that has most of it was {was} than the one that has least" if self.opposed else ""
 
 
 def ranking(everything: Sequence[Evidence]) -> list[RankedMechanism]:
     """Return the mechanisms found: first the one in whose evidence the stacks differ most, then the strongest; those
-    that all have alike are last."""
+    that cannot explain a difference are last."""
     found: dict[str, list[Explanation]] = {}
     for each in mechanisms.all_statements(everything):
         found.setdefault(each.mechanism, []).append(each)
     ranked = [_ranked(name, each_of, everything) for name, each_of in found.items()]
     return sorted(
-        ranked, key=lambda each: (each.alike, -each.contrast, -each.weight, -len(each.cells), each.mechanism)
-    )
+        ranked,
+        key=lambda each: (
+            not each.can_explain, each.alike, -each.contrast, -each.weight, -len(each.cells), each.mechanism
+        ),
+    )  # fmt: skip
 
 
-def in_order(everything: Sequence[Evidence]) -> Iterator[tuple[Evidence, list[tuple[Explanation, bool]]]]:
-    """Yield each cell with its statements, in the order of the ranking of all cells of its workload, and whether these
-    have the mechanism alike."""
-    ranked: dict[str, dict[str, tuple[int, bool]]] = {}
+def in_order(everything: Sequence[Evidence]) -> Iterator[tuple[Evidence, list[tuple[Explanation, str]]]]:
+    """Yield each cell with its statements, in the order of the ranking of all cells of its workload, and why the
+    mechanism explains no difference between these."""
+    ranked: dict[str, dict[str, tuple[int, str]]] = {}
     for seen in everything:
         if seen.workload not in ranked:
             beside = [each for each in everything if each.workload == seen.workload]
             places = enumerate(ranking(beside))
-            ranked[seen.workload] = {each.mechanism: (place, each.alike) for place, each in places}
+            ranked[seen.workload] = {each.mechanism: (place, each.why_not) for place, each in places}
         own = ranked[seen.workload]
         found = sorted(mechanisms.statements_of(seen), key=lambda each: own[each.mechanism])
         yield seen, [(each, own[each.mechanism][1]) for each in found]
 
 
+def unexplained(everything: Sequence[Evidence]) -> list[str]:
+    """Return the workloads on several stacks without a mechanism that can explain a difference between these."""
+    beside: dict[str, list[Evidence]] = {}
+    for seen in everything:
+        if seen.trials:
+            beside.setdefault(seen.workload, []).append(seen)
+    return [
+        workload
+        for workload, cells in beside.items()
+        if len(cells) > 1 and not any(each.can_explain for each in ranking(cells))
+    ]
+
+
 def _ranked(name: str, found: Sequence[Explanation], everything: Sequence[Evidence]) -> RankedMechanism:
-    works = {each.workload for each in found}
-    contrasts = {workload: _contrast(workload, found, everything) for workload in works}
-    most = max(contrasts.values())
-    largest = (each for each in found if contrasts[each.workload] == most)
-    strongest = max(largest, key=lambda each: each.weight)
+    works = dict.fromkeys(each.workload for each in found)
+    known = [seen for seen in everything if seen.trials or seen.traced]
+    compared = {workload: [seen for seen in known if seen.workload == workload] for workload in works}
+    weights = {workload: _weights(workload, found, compared[workload]) for workload in works}
+    contrasts = {workload: _contrast(weights[workload], compared[workload]) for workload in works}
+    mechanism = MECHANISMS.get(name)
+    if mechanism.general:
+        contrasts = {workload: min(contrast, NOTABLE) for workload, contrast in contrasts.items()}
+    opposed = {each: _opposed(weights[each], compared[each], mechanism.speeds_up) for each in works}
+    most = max(works, key=lambda workload: (not opposed[workload], contrasts[workload]))
+    own = (each for each in found if each.workload == most)
+    strongest = max(own, key=lambda each: (weights[most][each.stack], each.weight))
+    weight = weights[most][strongest.stack]
+    least = ALIKE if _timed(strongest, compared[most]) else ALIKE * weight
     return RankedMechanism(
-        mechanism=name, summary=MECHANISMS.get(name).summary, weight=strongest.weight, contrast=most,
+        mechanism=name, summary=mechanism.summary, weight=weight, contrast=contrasts[most],
         cells=tuple(dict.fromkeys(f"{each.workload} on {each.stack}" for each in found)), strongest=strongest,
+        alike=contrasts[most] <= least, opposed=opposed[most],
     )  # fmt: skip
 
 
-def _contrast(workload: str, found: Sequence[Explanation], everything: Sequence[Evidence]) -> float:
-    """Return the largest difference in weight between two stacks; one without an explanation has weight 0."""
-    weights = {seen.stack: 0.0 for seen in everything if seen.workload == workload}
-    alone = len(weights) < 2
+def _weights(workload: str, found: Sequence[Explanation], compared: Sequence[Evidence]) -> dict[str, float]:
+    """Return the weight on each stack; 0 without an explanation.
+
+    What takes a share of the run counts by its time for the same work, as a multiple of the time that the fastest stack
+    takes for that work: so what a stack needs more of the disk or the CPU is comparable with what it is slower by.
+    """
+    times = {seen.stack: statistics.median(seen.times) for seen in compared if seen.times}
+    weights = dict.fromkeys((seen.stack for seen in compared), 0.0)
     for each in found:
         if each.workload == workload:
-            weights[each.stack] = max(each.weight, weights.get(each.stack, 0.0))
-    return max(weights.values()) - (0.0 if alone else min(weights.values()))
+            weight = each.weight
+            if each.takes is not None and _timed(each, compared):
+                weight = bounded(each.takes * times[each.stack] / min(times.values()))
+            weights[each.stack] = max(weight, weights.get(each.stack, 0.0))
+    return weights
+
+
+def _timed(statement: Explanation, compared: Sequence[Evidence]) -> bool:
+    """Return whether its weights are times for the same work."""
+    return statement.takes is not None and len(compared) > 1 and all(seen.times for seen in compared)
+
+
+def _contrast(weights: Mapping[str, float], compared: Sequence[Evidence]) -> float:
+    """Return the largest difference in weight between two stacks."""
+    return max(weights.values()) - (0.0 if len(compared) < 2 else min(weights.values()))
+
+
+def _opposed(weights: Mapping[str, float], compared: Sequence[Evidence], speeds_up: bool | None) -> bool:
+    """Return whether the stack with the most weight was faster than the one with the least, in each trial; of what
+    speeds up, whether it was slower."""
+    if speeds_up is None or len(compared) < 2:
+        return False
+    fast, *_, slow = sorted(compared, key=lambda seen: weights[seen.stack], reverse=speeds_up)
+    return bool(fast.times and slow.times) and max(slow.times) < min(fast.times)
 
 
 def on_page(
     everything: Sequence[Evidence], most: int
 ) -> tuple[tuple[Explanation, ...], tuple[Explanation, ...]]:
-    """Return the strongest statement on each mechanism in which the stacks differ, in the order of the ranking, and at
-    most ``most`` others, those with the most weight first."""
-    first = tuple(each.strongest for each in ranking(everything) if not each.alike)
+    """Return the strongest statement on each mechanism that can explain a difference, in the order of the ranking, and
+    at most ``most`` others, those with the most weight first."""
+    first = tuple(each.strongest for each in ranking(everything) if each.can_explain)
     others = [each for each in mechanisms.all_statements(everything) if each not in first]
     return first, tuple(sorted(others, key=lambda statement: -statement.weight)[:most])
 

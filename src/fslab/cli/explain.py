@@ -11,7 +11,7 @@ from fslab.cli import consent
 from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, open_store, print_json, say
 from fslab.cli.run_options import given, options_of
 from fslab.errors import UsageError
-from fslab.units import counted
+from fslab.units import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -215,8 +215,8 @@ def show(everything: Sequence[Evidence]) -> None:
     for seen, found in explanations.in_order(everything):
         about = Text(f"{seen.workload}, {seen.stack}", style="bold")
         screen.print(about if found else about.append(": no mechanism found", style="not bold"))
-        for statement, alike in found:
-            also = "; all stacks have it alike" * alike
+        for statement, why_not in found:
+            also = f"; {why_not}" if why_not else ""
             print_wrapped(f"  {statement.text} ({statement.certainty}{also})")
             for figure in statement.figures:
                 print_wrapped(f"      {figure}", style="dim")
@@ -224,6 +224,7 @@ def show(everything: Sequence[Evidence]) -> None:
                 print_wrapped(f"      falsified if: {statement.refuted_by}", style="dim")
         for why in explanations.withdrawn(seen):
             print_wrapped(f"  trace not used: {why}")
+    _print_unexplained(everything)
 
 
 def show_ranked(everything: Sequence[Evidence], in_commands: str) -> None:
@@ -241,17 +242,25 @@ def show_ranked(everything: Sequence[Evidence], in_commands: str) -> None:
         print_wrapped(f"{each.mechanism}: {each.summary}", style="bold")
         more = len(each.cells) - 1
         also = f", and in {counted(more, 'other cell')}" if more else ""
-        also += "; all stacks have it alike" if each.alike else ""
+        also += f"; {each.why_not}" if each.why_not else ""
         strongest = each.strongest
         print_wrapped(f"  {strongest.text}")
         about = f"{strongest.workload} on {strongest.stack}{also}"
         print_wrapped(f"  {strongest.certainty}: {about}", style="dim")
         if strongest.refuted_by:
             print_wrapped(f"  falsified if: {strongest.refuted_by}", style="dim")
+    _print_unexplained(everything)
     hidden = len(ranked) - SHOWN
     rest = f"{counted(hidden, 'more mechanism')}, " if hidden > 0 else ""
     print_wrapped(f"{rest}every cell and counter: fslab explain {in_commands} --all")
     print_wrapped("an observed mechanism need not be a cause; to show causes: --ablate", style="dim")
+
+
+def _print_unexplained(everything: Sequence[Evidence]) -> None:
+    from fslab.api import explanations
+
+    if found := explanations.unexplained(everything):
+        print_wrapped(f"no mechanism found that can explain a difference between the stacks: {listed(found)}")
 
 
 def print_wrapped(text: str, style: str = "") -> None:

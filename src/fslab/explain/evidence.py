@@ -13,12 +13,12 @@ from typing import Any
 from fslab.analysis.labels import stack_names
 from fslab.analysis.table_rows import CHANGED
 from fslab.analysis.usable_trials import is_usable
-from fslab.analysis.workload_groups import groups
+from fslab.analysis.workload_groups import groups, headline_metrics
 from fslab.cell import Cell, Frozen
 from fslab.errors import FslabError
 from fslab.storage.parsed_stack import ParsedStack, parsed_stack
 from fslab.trial_record import WHOLE, TrialRecord, ValidityWarning
-from fslab.units import Unit, counted, format_value
+from fslab.units import Direction, Unit, counted, format_value
 from fslab.workloads import Traits, traits_of
 
 
@@ -60,7 +60,7 @@ class Explanation(Frozen):
     """A statement. ``text`` is for all readers, ``figures`` are for experts on the file system.
 
     ``refuted_by``: the measurement that would refute it; None if no option turns off what it is about. ``weight``:
-    strength of the evidence, 0 to 10, for sorting.
+    strength of the evidence, 0 to 10, for sorting. ``takes``: the share of the run that it takes, where that is known.
     """
 
     mechanism: str
@@ -71,6 +71,7 @@ class Explanation(Frozen):
     certainty: Certainty
     refuted_by: str | None = None
     weight: float = 0.0
+    takes: float | None = None
 
 
 # Figures from the method that split the traffic; the other figures of a trace come from its ring buffer.
@@ -188,6 +189,11 @@ class Evidence:
         return len(parts) if isinstance(parts, list) else 1
 
     @property
+    def cpus(self) -> int:
+        """The number of processors, as the trials found them."""
+        return next((cpus for trial in self.trials if (cpus := trial.provenance.machine.get("cpus"))), 1)
+
+    @property
     def has_slc(self) -> bool:
         """Whether a virtual SSD has an SLC cache."""
         disks = self._of_device("virtual_disks") or ()
@@ -264,16 +270,35 @@ class Evidence:
         found = self._each(_written_bytes)
         return statistics.median(found) if found else None
 
-    @property
-    def flushing(self) -> float | None:
-        """The share of the run in which a disk flushed its cache; None if it is unknown."""
+    def share_of_run(self, name: str, of: int = 1, without: str | None = None) -> float | None:
+        """Return the share of the run that a time is, without the time ``without``; None if it is unknown. ``of``: the
+        number of devices over which it is a sum."""
 
         def share(trial: TrialRecord) -> float | None:
-            run = trial.provenance.parts.get(WHOLE)
-            return _ratio(_probe(trial, "device_flush_time"), run.seconds if run else None)
+            run, whole = trial.provenance.parts.get(WHOLE), _probe(trial, name)
+            part = (_probe(trial, without) if without else None) or 0.0
+            return _ratio(max(whole - part, 0.0) / of, run.seconds) if run and whole is not None else None
 
-        found = self._each(share) if self.figure("device_flush_time") else []
-        return min(statistics.median(found) / self.disks, 1.0) if found else None
+        found = self._each(share) if self.figure(name) else []
+        return min(statistics.median(found), 1.0) if found else None
+
+    @cached_property
+    def times(self) -> tuple[float, ...]:
+        """For each trial, a figure in proportion to the time of the same work on every stack: of its metrics in tables,
+        of several the geometric mean. Empty if they have no better direction, or if one is unknown."""
+        metrics = [
+            each for each in headline_metrics(self.cell.workload) if each.better is not Direction.NEITHER
+        ]
+
+        def time(trial: TrialRecord) -> float | None:
+            figures = [trial.metrics.get(each.name) for each in metrics]
+            values = [figure.value for figure in figures if figure is not None and figure.value]
+            if not metrics or len(values) < len(metrics) or min(values) <= 0:
+                return None
+            signs = [-1 if each.better is Direction.HIGHER else 1 for each in metrics]
+            return statistics.geometric_mean(value**sign for value, sign in zip(values, signs, strict=True))
+
+        return tuple(self._each(time))
 
     def syncs(self) -> float | None:
         """Return the number of fsyncs, as far as the parameters determine it."""

@@ -106,6 +106,8 @@ class Mechanism(ABC):
     ``writing``), with all options of ``wants`` and none of ``unless``. An option is a mount option, or a word of the
     mkfs options; ``^feature`` is a feature that is off. ``off``: the switch, independent of the evidence;
     ``off_by``: it is one that the workload's tool declares. ``attribute``: that of a directory that switches it on.
+    ``speeds_up``: whether more of it makes a stack faster, not slower; None: either. ``general``: it says only where
+    time goes, and comes after what says why.
     ``unswitchable``: file systems that have the mechanism, but nothing that turns it off.
     """
 
@@ -120,6 +122,8 @@ class Mechanism(ABC):
     off: ClassVar[Switch | None] = None
     off_by: ClassVar[Switchable | None] = None
     attribute: ClassVar[str] = ""
+    speeds_up: ClassVar[bool | None] = False
+    general: ClassVar[bool] = False
     unswitchable: ClassVar[frozenset[str]] = frozenset()
 
     def applies(self, evidence: Evidence) -> bool:
@@ -165,20 +169,26 @@ class Mechanism(ABC):
         text: str,
         *figures: EvidenceFigure | None,
         weight: float = 0.0,
+        takes: float | None = None,
         refuted_by: str | None = None,
         certainty: Certainty = Certainty.OBSERVED,
     ) -> Explanation:
+        """Return a statement. With ``takes``, a share of the run, its weight is what that is of the rest of the run."""
         switch, known = self.switch(evidence), tuple(filter(None, figures))
+        if switch is not None and switch.off(evidence.cell) is None:  # it is off, as far as it can be
+            switch = None
+        if takes is not None:
+            weight = takes / max(1 - takes, 0.01)
         if any(figure.shared for figure in known):
             certainty = Certainty.COINCIDES
         return Explanation(
             mechanism=self.name, workload=evidence.workload, stack=evidence.stack, text=text, figures=known,
-            certainty=certainty, weight=_bounded(weight),
+            certainty=certainty, weight=bounded(weight), takes=takes,
             refuted_by=refuted_by or (f"equally slow with {switch}" if switch else None),
         )  # fmt: skip
 
 
-def _bounded(weight: float) -> float:
+def bounded(weight: float) -> float:
     """Return a weight below ``MOST_WEIGHT`` in the same order. Weights are ratios of unlike things, up to millions."""
     return weight if weight <= _PLAIN_WEIGHT else MOST_WEIGHT - _PLAIN_WEIGHT**2 / weight
 

@@ -21,6 +21,7 @@ class PageCacheAbsorption(Mechanism):
     name = "page-cache"
     summary = "the page cache serves reads and absorbs writes"
     cause = "the page cache"
+    speeds_up = True
     alters = True
     off_by = Switchable.DIRECT
 
@@ -65,6 +66,7 @@ class ReadAhead(Mechanism):
 
     summary = "more is read than was requested"
     cause = "read-ahead"
+    speeds_up = None
     alters = True
     off_by = Switchable.DIRECT
 
@@ -126,6 +128,7 @@ class DelayedAllocation(Mechanism):
 
     summary = "blocks are allocated at writeback"
     cause = "delayed allocation"
+    speeds_up = True
     filesystems = frozenset({"ext4"})
     unless = ("nodelalloc",)
     unswitchable = frozenset({"bcachefs", "btrfs", "f2fs", "nilfs2", "reiser4", "xfs", "zfs"})
@@ -156,6 +159,7 @@ class BufferedDirectIo(Mechanism):
     name = "direct-not-honoured"
     summary = "direct writes through the page cache"
     cause = "the page cache under direct writes"
+    speeds_up = None
     attribute = "j"
 
     def applies(self, evidence: Evidence) -> bool:

@@ -18,6 +18,7 @@ class DataCompression(Mechanism):
     name = "compression"
     summary = "data is compressed"
     cause = "compression"
+    speeds_up = None
     attribute = "c"
 
     def applies(self, evidence: Evidence) -> bool:
@@ -77,6 +78,7 @@ class CopyOnWrite(Mechanism):
 
     summary = "overwritten blocks are stored in a new place"
     cause = "copy-on-write"
+    speeds_up = None
     filesystems = frozenset({"btrfs"})
     unless = ("nodatacow",)
     unswitchable = frozenset({"bcachefs", "nilfs2", "zfs"})

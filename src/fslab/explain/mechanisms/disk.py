@@ -1,7 +1,6 @@
 """Mechanisms of the disk and its size. Pure."""
 
 from collections.abc import Iterator
-from math import sqrt
 
 from fslab.cell import Geometry
 from fslab.explain.evidence import Certainty, Evidence, EvidenceFigure, Explanation
@@ -10,8 +9,6 @@ from fslab.units import format_size, format_value, listed
 
 _NOTICEABLE = 1 << 20
 _SHORTEST_NS = 10_000  # about what the way to a disk takes
-# Between flash and seeks: both have weights below the bound, so that twice the time shows.
-_PLAIN_NS = 500_000
 _REQUESTS = ("read", "write", "flush")
 
 
@@ -48,6 +45,7 @@ class DiskTime(Mechanism):
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         mean = evidence.figure("disk_service_mean", "mean time of the disk")
+        share = evidence.share_of_run("device_busy", evidence.disks, without="device_flush_time")
         if mean is None or mean.value < _SHORTEST_NS:
             return
         names = {f"{name}es" if name == "flush" else f"{name}s": f"disk_{name}_mean" for name in _REQUESTS}
@@ -55,6 +53,9 @@ class DiskTime(Mechanism):
         answered = [f"{name} after {_shown(found)}" for name, found in (known or {"requests": mean}).items()]
         moved = evidence.figure("disk_movements", "movements of the heads")
         crossed = evidence.figure("disk_seek_cylinders", "cylinders that a movement crossed")
+        busy = (
+            "" if share is None else f" It was busy for {100 * share:.0f} % of the run, apart from flushes."
+        )
         heads = ""
         if moved and crossed:
             heads = (
@@ -62,12 +63,13 @@ class DiskTime(Mechanism):
             )
         yield self.explanation(
             evidence,
-            f"The disk answered {listed(answered)} on average.{heads}",
+            f"The disk answered {listed(answered)} on average.{busy}{heads}",
             mean,
             *known.values(),
             moved,
             crossed,
-            weight=sqrt(mean.value / _PLAIN_NS),
+            evidence.figure("device_busy", "busy"),
+            takes=share,
             refuted_by="equally slow on a disk that takes no time (profile: none)",
         )
 

@@ -20,6 +20,7 @@ class JournalWrites(Mechanism):
     name = "journal"
     summary = "metadata is written to a journal first"
     cause = "the journal"
+    speeds_up = None
     filesystems = frozenset({"ext3", "ext4", "jfs"})
     unless = ("^has_journal", "data=journal", "nointegrity")
     unswitchable = frozenset({"bcachefs", "reiser4", "reiserfs", "xfs"})
@@ -63,6 +64,7 @@ class DataJournalling(Mechanism):
 
     summary = "data goes through the journal"
     cause = "journalling of data"
+    speeds_up = None
     filesystems = frozenset({"ext3", "ext4"})
     wants = ("data=journal",)
     off = Switch(mount=("data=ordered",))
@@ -124,8 +126,8 @@ class Barriers(Mechanism):
         return self.off_of_reiserfs if evidence.filesystem == "reiserfs" else super().switch(evidence)
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """Yield a statement; its weight is what flushes take, as a multiple of the rest of the run."""
-        flushes, share = evidence.per_sync("device_flushes", "cache flushes per fsync"), evidence.flushing
+        flushes = evidence.per_sync("device_flushes", "cache flushes per fsync")
+        share = evidence.share_of_run("device_flush_time", evidence.disks)
         each = 0.0 if flushes is None else flushes.value / evidence.disks
         if each > 0.2:
             several = evidence.disks > 1
@@ -137,7 +139,8 @@ class Barriers(Mechanism):
                 flushes and flushes.model_copy(update={"name": f"{flushes.name}{', all devices' * several}"}),
                 evidence.figure("device_flushes"),
                 evidence.figure("device_flush_time", "time of flushes"),
-                weight=each if share is None else share / max(1 - share, 0.01),
+                weight=each,
+                takes=share,
             )
 
 

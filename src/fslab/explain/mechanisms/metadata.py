@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from fslab.explain.evidence import Certainty, Evidence, Explanation
 from fslab.explain.mechanisms import NOTICEABLE, Mechanism, Switch
 from fslab.units import format_size
-from fslab.workloads import Switchable
 
 
 class MetadataTraffic(Mechanism):
@@ -119,6 +118,7 @@ class DirectoryIndex(Mechanism):
 
     summary = "directories have a hash index"
     cause = "directory indexes"
+    speeds_up = True
     filesystems = frozenset({"ext3", "ext4"})
     writing = False
     unless = ("^dir_index",)
@@ -204,6 +204,7 @@ class AllocationGroups(Mechanism):
 
     summary = "parallel allocation in groups"
     cause = "allocation groups"
+    speeds_up = True
     filesystems = frozenset({"xfs"})
     unless = ("agcount",)
     off = Switch(mkfs="-d agcount=2")
@@ -216,24 +217,3 @@ class AllocationGroups(Mechanism):
         if extents is not None and extents.value > 10_000:
             text = f"{extents.value:.0f} extents were allocated; XFS spreads them over its allocation groups."
             yield self.explanation(evidence, text, extents, weight=0.05, certainty=Certainty.COINCIDES)
-
-
-class LockContention(Mechanism):
-    """Threads that wait for each other: for a lock on a directory, an inode or a log.
-
-    Waiting for locks and waiting for I/O both show as voluntary context switches.
-    """
-
-    summary = "threads wait for locks or I/O"
-    cause = "parallel threads"
-    alters = True
-    off_by = Switchable.SERIAL
-
-    def applies(self, evidence: Evidence) -> bool:
-        return (evidence.traits.parallel or 1) > 1
-
-    def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        switches, cpu = evidence.figure("tool_voluntary_switches"), evidence.figure("machine_cpu_busy")
-        if switches is not None and cpu is not None and switches.value > 10_000 and cpu.value < 90:
-            text = f"The threads waited {switches.value:.0f} times, for locks or I/O, while CPUs were idle."
-            yield self.explanation(evidence, text, switches, cpu, weight=0.1, certainty=Certainty.COINCIDES)

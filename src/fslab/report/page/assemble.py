@@ -36,7 +36,7 @@ MOMENTS = 2_000  # approximate maximum number of points in the figure of all tri
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CampaignSource:
     """One campaign with its trials (with raw output if the page shows it), its statements, and the verdicts on its
-    study's claims. ``statements``: about the mechanisms in which the stacks differ. ``large``: how many trials or
+    study's claims. ``statements``: about the mechanisms that can explain a difference. ``large``: how many trials or
     figures it has, if they are too many for the details of each trial."""
 
     campaign: Campaign

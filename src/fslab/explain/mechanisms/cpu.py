@@ -1,0 +1,58 @@
+"""Mechanisms of the CPU, and of threads that wait for each other. Pure."""
+
+from collections.abc import Iterator
+
+from fslab.explain.evidence import Certainty, Evidence, Explanation
+from fslab.explain.mechanisms import Mechanism
+from fslab.units import Unit, format_value
+from fslab.workloads import Switchable
+
+_SLIGHT = 0.05
+
+
+class KernelCpu(Mechanism):
+    """CPU time of the tool in the kernel, getrusage(2): system calls, copies, checksums, searches, spinning for locks.
+
+    It does not include kernel threads, such as those that write back.
+    """
+
+    summary = "CPU time in the kernel"
+    cause = "CPU time in the kernel"
+    writing = False
+    general = True
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        cpu = evidence.figure("tool_cpu_system_s", "system CPU time of the tool")
+        at_once = min(evidence.traits.parallel or 1, evidence.cpus)
+        share = evidence.share_of_run("tool_cpu_system_s", at_once)
+        if cpu is None or share is None or share < _SLIGHT:
+            return
+        each = f" of each of {at_once} CPUs" if at_once > 1 else ""
+        yield self.explanation(
+            evidence,
+            f"The tool used {format_value(cpu.value, Unit.SECONDS)} of CPU time in the kernel: {100 * share:.0f} % of "
+            f"the run{each}.",
+            cpu,
+            takes=share,
+        )
+
+
+class LockContention(Mechanism):
+    """Threads that wait for each other: for a lock on a directory, an inode or a log.
+
+    Waiting for locks and waiting for I/O both show as voluntary context switches.
+    """
+
+    summary = "threads wait for locks or I/O"
+    cause = "parallel threads"
+    alters = True
+    off_by = Switchable.SERIAL
+
+    def applies(self, evidence: Evidence) -> bool:
+        return (evidence.traits.parallel or 1) > 1
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        switches, cpu = evidence.figure("tool_voluntary_switches"), evidence.figure("machine_cpu_busy")
+        if switches is not None and cpu is not None and switches.value > 10_000 and cpu.value < 90:
+            text = f"The threads waited {switches.value:.0f} times, for locks or I/O, while CPUs were idle."
+            yield self.explanation(evidence, text, switches, cpu, weight=0.1, certainty=Certainty.COINCIDES)
