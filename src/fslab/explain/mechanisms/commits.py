@@ -50,17 +50,20 @@ class CommitInterval(Mechanism):
     off = Switch(mount=("commit=300",))  # commits every five minutes
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """Yield a statement if there were clearly more commits than the interval alone makes."""
+        """Yield a statement if there were clearly more commits than the interval alone makes, or several that a shorter
+        interval than the default makes."""
         commits, window = _commits(evidence), evidence.value("clock_window")
-        if commits is None or not window or _beyond(evidence) <= 1:
+        beyond, interval = _beyond(evidence), _interval_s(evidence)
+        shorter = interval < INTERVALS_S[str(evidence.filesystem)]
+        if commits is None or not window or not (beyond > 1 or (beyond and shorter and commits.value > 1)):
             return
-        interval = _interval_s(evidence)
         regular = window / interval
+        text = f"There were {commits.value:.0f} commits in {window:.1f} s; the commit interval of {interval} s alone "
+        text += f"makes {int(regular)} or {int(regular) + 1}."
+        others = " The others have another cause, such as a sync, a full journal, or too little space for metadata."
         yield self.explanation(
             evidence,
-            f"There were {commits.value:.0f} commits in {window:.1f} s; the commit interval of {interval} s alone "
-            f"makes {int(regular)} or {int(regular) + 1}. The others have another cause, such as a sync, a full "
-            "journal, or too little space for metadata.",
+            text + others * (beyond > 1),
             commits,
             weight=0.3,
             refuted_by=f"clearly fewer commits with {self.off}",
