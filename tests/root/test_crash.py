@@ -655,6 +655,16 @@ def test_replacing_without_fsync_keeps_one_of_both_on_ext4(crash: Any) -> None:
     assert found["findings"] == []
 
 
+@pytest.mark.parametrize(("mode", "seen"), [("writeback", {"foreign bytes"}), ("ordered", set())])
+def test_bytes_that_a_new_block_held_before_are_seen_where_data_need_not_precede_its_size(
+    crash: Any, mode: str, seen: set[str]
+) -> None:
+    steps = ["--sequence", "write n; fsync-directory"] * 8
+    options = f"data={mode},nodelalloc,dioread_lock"
+    found = crash("ext4", "--states", "8", "--cuts", "ends", *steps, options=options)
+    assert (kinds(found, broken=False), kinds(found, broken=True)) == (seen, set()), found["findings"]
+
+
 @pytest.mark.slow
 def test_unwritten_extents_of_a_replaced_file_may_be_committed_before_its_data(crash: Any) -> None:
     """Every finding must be zeros in a replaced file: the rename was committed before the data (docs/crash.md).

@@ -15,6 +15,7 @@ PART_BYTES = BLOCK_BYTES // PARTS
 SECTOR_BYTES = 512
 ZERO = 0  # the generation of a part that was never written
 MAGIC = b"FSLABCR1"
+STALE = b"FSLABOLD" * (SECTOR_BYTES // 8)  # a sector of the disk before any file of a test was there
 ATTRIBUTE = "user.fslab"  # the name of the extended attribute that operations set and remove
 _HEAD = struct.Struct("<8s5I")
 
@@ -62,6 +63,8 @@ def describe(sector: bytes) -> str:
     """Describe the contents of an unexpected sector."""
     if not any(sector):
         return "zeros"
+    if sector == STALE[: len(sector)]:
+        return "bytes that were on the disk before the test"
     if sector.startswith(MAGIC) and len(sector) >= _HEAD.size:
         _, sequence, inode, number, generation, _ = _HEAD.unpack_from(sector)
         return f"generation {generation} of half block {number} of file {inode} of sequence {sequence}"

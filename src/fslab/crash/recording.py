@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+from fslab.crash import used_disk
 from fslab.crash.examine import Subject
 from fslab.crash.sources import Source
 from fslab.errors import FslabError, UnsupportedError
@@ -95,6 +96,7 @@ def record(directory: Path, source: Source[Any], scratch: Path, threads: int = 1
             hint="see its mount options; with 'No space left', use fewer sequences or a larger disk",
         ) from error
     disk_server.ask(server, "sync")
+    used_disk.fill(recording.base, recording.log)
     return recording
 
 
