@@ -63,9 +63,9 @@ def claims_lines(study: Study, made: Plan) -> list[str]:
     spread = None if here().described else loop_spread()
     known = [] if spread is None else [trials_sentence(spread, schedule.block_s(about))]
     near = claims.near_words(claims.planned(study, about))
-    left_out = schedule.left_out_words(len(made.left_out), len(made.cells) - len(made.impossible))
-    idle = schedule.idle_words(len(about), len(made.measured))
-    return [*can, *(line for line in (left_out, idle, told, near) if line), *known]
+    possible = len(made.cells) - len(made.impossible)
+    beside = schedule.beside_claims(possible, len(made.left_out), len(about))
+    return [*can, *beside, *(line for line in (told, near) if line), *known]
 
 
 def claims_foreseen(study: Study, made: Plan) -> tuple[testable.Foreseen, ...]:

@@ -80,12 +80,8 @@ def of_study(
     found = testable.foresee(study.claims if about else (), cells, impossible, here().facts)
     if any(one.prospect is not testable.Prospect.TESTABLE for one in found):
         tell(f"claims: {testable.words(found)}")
-    for said in (
-        schedule.left_out_words(len(left_out), len(possible)),
-        schedule.idle_words(len(about), len(measured)),
-    ):
-        if said:
-            tell(said)
+    for said in schedule.beside_claims(len(possible), len(left_out), len(about)):
+        tell(said)
     return campaign
 
 

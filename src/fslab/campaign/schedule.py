@@ -6,7 +6,7 @@ Depends only on the stored trials, so a resumed campaign continues exactly as it
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from fslab.analysis.further_trials import InterimAnalysis, InterimResult, spent_s
@@ -223,24 +223,22 @@ def left_out(study: Study, cells: Sequence[Cell]) -> frozenset[str]:
     )
 
 
-def left_out_words(left_out: int, cells: int) -> str | None:
-    """Return of how many cells there are no trials, and why; None without any. ``cells``: how many are possible."""
-    if not left_out:
-        return None
-    return (
-        f"no trials of {left_out} of {counted(cells, 'cell')}: only claims, or parts of claims, that cannot "
-        "be tested here need them (--trials N measures all cells)"
-    )
+def beside_claims(possible: int, left_out: int, about: int) -> Iterator[str]:
+    """Yield how many of the ``possible`` cells have no trials, or come last, because of what claims are about.
 
-
-def idle_words(about: int, measured: int) -> str | None:
-    """Return how many cells no claim is about, which come last; None without any, or if all cells count as claimed."""
-    if about in {0, measured}:
-        return None
-    return (
-        f"no claim is about {measured - about} of {counted(measured, 'cell')}: they are measured last, as far as the "
-        "budget reaches"
-    )
+    ``left_out``: those without trials; ``about``: those that claims are about, 0 if no trials are run for claims.
+    """
+    measured = possible - left_out
+    if left_out:
+        yield (
+            f"no trials of {left_out} of {counted(possible, 'cell')}: only claims, or parts of claims, that cannot "
+            "be tested here need them (--trials N measures all cells)"
+        )
+    if 0 < about < measured:
+        yield (
+            f"no claim is about {measured - about} of {counted(measured, 'cell')}: they are measured last, as far as "
+            "the budget reaches"
+        )
 
 
 def blocks_of(cells: Sequence[Cell], budget_s: float) -> float:
