@@ -287,6 +287,21 @@ def test_the_command(tmp_path: Path) -> None:
     assert [one["prospect"] for one in told["claims_foreseen"]].count("testable") == 5
 
 
+@pytest.mark.usefixtures("elsewhere")
+def test_the_options_of_a_run_are_those_of_its_plan(tmp_path: Path) -> None:
+    study = tmp_path / "s.yaml"
+    study.write_text(STUDY, "utf-8")
+    there = ["--machine", str(EIGHT)]
+    asked = ["plan", str(study), "--trials", "7", "--budget", "1m", *there]
+    said = CliRunner().invoke(app, asked).stdout
+    assert " × 7 trials = " in said
+    assert "the budget of 1 min 00 s may end it" in said
+    assert f"\nexact commands of each cell: fslab {' '.join(asked)} --commands\n" in said
+    open_end = CliRunner().invoke(app, ["plan", str(study), "--until-decided", *there]).stdout
+    assert "until each claim is decided" in open_end
+    assert f" --until-decided {' '.join(there)} --commands\n" in open_end
+
+
 def test_a_kernel_file_is_not_on_the_other_machine() -> None:
     with plans.on_machine(EIGHT), pytest.raises(UsageError, match="file of this machine"):
         plans.plan(load_text(STUDY, "s.yaml", ["on=uml", "kernel=/boot/vmlinuz"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -131,19 +131,21 @@ class StudyChanges:
         own = (f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None)
         return [*(self.set or ()), *more, *own]
 
-    def words(self) -> list[str]:
-        """Return the options as they were given, for a command that is shown."""
-        found: list[str] = []
-        for name, value in vars(self).items():
-            for each in value if isinstance(value, list) else [value]:
-                found += [] if each is None else [f"--{name.replace('_', '-')}", str(each)]
-        return found
-
     def load(self, study: str, *more: str) -> Study:
         """Return the study with these changes. Raises StudyError."""
         from fslab import load
 
         return load(study, self.settings(*more), allow_paths=self.allow_path or ())
+
+
+def words_of(options: Mapping[str, object]) -> list[str]:
+    """Return options by their fields as they were given, for a command that is shown."""
+    found: list[str] = []
+    for name, value in options.items():
+        for each in value if isinstance(value, list) else [value]:
+            if each is not None and each is not False:
+                found += [f"--{name.replace('_', '-')}", *([] if each is True else [str(each)])]
+    return found
 
 
 def open_store(url: str | None, *, create: bool = False) -> Store:

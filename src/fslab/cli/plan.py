@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from fslab.cli.common import JsonOption, StudyChanges, console, print_json
+from fslab.cli import run_options
+from fslab.cli.common import JsonOption, StudyChanges, console, print_json, words_of
 from fslab.units import counted, first_of, format_duration, format_size
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ def plan(
     study: str,
     *,
     changes: StudyChanges,
+    repeats: run_options.Repeats,
+    budget: str | None = None,
     commands: bool = False,
     machine: Path | None = None,
     as_json: JsonOption = False,
@@ -36,13 +39,16 @@ def plan(
 
     Parameters:
         study: A study file, or the id of a shipped study (fslab list studies).
+        budget TIME: The time after which no new trial starts, such as 10m. Default: 'budget' of the study.
         commands --commands --all: Print each cell with the exact commands of a trial.
         machine FILE: Plan for another machine, by a file that 'fslab doctor --json' wrote there. Default: this machine.
     """
     from fslab.api import plans
 
     with plans.on_machine(machine) as where:
-        loaded = changes.load(study)
+        limit_s = run_options.seconds(budget)
+        limit = [] if limit_s is None else [f"budget={limit_s:g}s"]
+        loaded = changes.load(study, *repeats.settings(), *limit)
         made = plans.plan(loaded)
         claims = plans.claims_lines(loaded, made)
         if as_json:
@@ -51,8 +57,8 @@ def plan(
         else:
             if where:
                 console().print(where, markup=False, soft_wrap=True)
-            planned_for = ["--machine", str(machine)] if machine else []
-            words = ["fslab", "plan", study, *changes.words(), *planned_for, "--commands"]
+            given = {**vars(changes), **vars(repeats), "budget": budget, "machine": machine, "commands": True}
+            words = ["fslab", "plan", study, *words_of(given)]
             screen = console(markup=True)
             for line in _lines(made, more=None if commands else shlex.join(words), claims=claims):
                 screen.print(line, soft_wrap=True)
