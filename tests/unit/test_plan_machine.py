@@ -292,10 +292,10 @@ def test_the_options_of_a_run_are_those_of_its_plan(tmp_path: Path) -> None:
     study = tmp_path / "s.yaml"
     study.write_text(STUDY, "utf-8")
     there = ["--machine", str(EIGHT)]
-    asked = ["plan", str(study), "--trials", "7", "--budget", "1m", *there]
+    asked = ["plan", str(study), "--trials", "7", "--budget", "1s", *there]
     said = CliRunner().invoke(app, asked).stdout
     assert " × 7 trials = " in said
-    assert "the budget of 1 min 00 s may end it" in said
+    assert "the budget of 1 s may end it" in said
     assert f"\nexact commands of each cell: fslab {' '.join(asked)} --commands\n" in said
     open_end = CliRunner().invoke(app, ["plan", str(study), "--until-decided", *there]).stdout
     assert "until each claim is decided" in open_end
