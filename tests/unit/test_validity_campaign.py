@@ -68,6 +68,30 @@ def test_drift_that_does_not_matter_is_not_told() -> None:
     assert kinds(series([100.0, 98.0, 96.0, 93.0, 90.0], headline=False)) == []
 
 
+def test_the_longest_of_more_operations_is_no_slower_stack() -> None:
+    def of(stack: str, rate: float, *, set_time: bool = True, metric: str = "write_clat_max") -> list[Series]:
+        found = (("write_iops", Direction.HIGHER, rate), (metric, Direction.LOWER, 1e6))
+        return [
+            Series(
+                workload="w", stack=stack, metric=name, better=better, headline=False, values={0: value, 1: value},
+                set_time=set_time,
+            )
+            for name, better, value in found
+        ]  # fmt: skip
+
+    found = campaign_warnings((*of("ext4", 300), *of("xfs", 900)))
+    assert [(each.warning.kind, each.series and each.series.metric) for each in found] == [
+        ("unequal_numbers", "write_clat_max")
+    ] * 2
+    assert found[0].warning.message.startswith(
+        "in the same time, the stacks did 300 to 900 operations per second"
+    )
+    assert kinds(*of("ext4", 300, metric="latency_max"), *of("xfs", 900, metric="latency_max")) != []
+    assert kinds(*of("ext4", 300), *of("xfs", 400)) == []
+    assert kinds(*of("ext4", 300, set_time=False), *of("xfs", 900, set_time=False)) == []
+    assert kinds(*of("ext4", 300, metric="write_clat_p99"), *of("xfs", 900, metric="write_clat_p99")) == []
+
+
 def test_two_groups_of_trials() -> None:
     low = [100.0 + 0.1 * step for step in range(10)]
     high = [150.0 + 0.1 * step for step in range(10)]

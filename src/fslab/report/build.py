@@ -40,6 +40,7 @@ from fslab.store.campaign import Campaign
 from fslab.trial_record import Metric, TrialRecord
 from fslab.units import parse_size
 from fslab.validity.campaign_warnings import Series, campaign_warnings
+from fslab.workloads import traits_of
 
 
 def build(
@@ -134,7 +135,7 @@ def _series(together: Sequence[Group], known: MetricsOf) -> Iterator[Series]:
             for sample in group.samples(metric):
                 yield Series(
                     workload=group.label, stack=sample.stack, metric=metric.name, better=metric.better,
-                    headline=number == 0, values=sample.values,
+                    headline=number == 0, values=sample.values, set_time=traits_of(group.workload).set_time,
                 )  # fmt: skip
 
 

@@ -22,7 +22,8 @@ from fslab.validity import Issue, Rule
 class Series:
     """One metric of one workload on one stack: the values of the usable trials by block, as measured.
 
-    Unknown values are absent. ``headline``: the metric is the most important one of the workload.
+    Unknown values are absent. ``headline``: the metric is the most important one of the workload. ``set_time``: the
+    workload runs for a set time.
     """
 
     workload: str
@@ -31,6 +32,7 @@ class Series:
     better: Direction
     headline: bool
     values: Mapping[int, float]
+    set_time: bool = False
 
     def in_order(self) -> list[float]:
         return [self.values[block] for block in sorted(self.values)]
@@ -62,6 +64,8 @@ _LEVEL_OF_DRIFT = 0.02  # five blocks that all change in one direction have p = 
 _SPREAD = 0.02  # autocorrelation within a range of 2 % affects no comparison
 _DRIFT = 0.05  # a smaller drift does not matter
 _LEVEL_OF_STACKS = 0.05  # of all cells together
+_MORE = 1.5  # times the operations: then the longest one is of the faster stack in three of five trials, not in half
+_OPERATIONS = "iops"
 _APART = 1.05  # ratio of the two levels; smaller ratios do not matter
 
 
@@ -197,6 +201,40 @@ def multimodal(campaign: tuple[Series, ...]) -> Iterator[tuple[Series, Issue]]:
             f"the trials fall into two groups, {high / low:.2f} × apart: their median depends on chance",
             levels=[low, high], p_value=found.p_value, trials=len(series.values),
         )  # fmt: skip
+
+
+@campaign_rule(
+    "the longest of more operations is longer",
+    when=f"a longest latency (`…_max`) of a workload that runs for a set time, in which one stack did {_MORE:g} times "
+    "as many operations as another, or more",
+    hint="compare percentiles, such as p99, or set the amount of work instead of the time",
+)
+def unequal_numbers(campaign: tuple[Series, ...]) -> Iterator[tuple[Series, Issue]]:
+    """The longest latency of a trial grows with the number of its operations, also if each is as fast.
+
+    A percentile of more operations is only more precise.
+    """
+    done: dict[str, dict[str, dict[str, float]]] = {}
+    for series in campaign:
+        if series.set_time and series.values and series.metric.endswith(_OPERATIONS):
+            own = done.setdefault(series.workload, {}).setdefault(series.metric, {})
+            own[series.stack] = statistics.median(series.values.values())
+    for series in campaign:
+        if not series.metric.endswith("_max") or series.better is not Direction.LOWER:
+            continue
+        rates = done.get(series.workload, {})
+        of_job = [
+            each for name, each in rates.items() if series.metric.startswith(name.removesuffix(_OPERATIONS))
+        ]
+        for rate in of_job or rates.values():  # sysbench has one latency for reads and writes
+            least, most = min(rate.values()), max(rate.values())
+            if most >= _MORE * least:
+                yield series, Issue(
+                    f"in the same time, the stacks did {least:.3g} to {most:.3g} operations per second: the longest of "
+                    "more operations is longer, even if each is as fast",
+                    least=least, most=most,
+                )  # fmt: skip
+                break
 
 
 REGISTRY = Registry("rule", __name__, CampaignRule, by_subject=True, group="fslab.campaign_rules")

@@ -97,7 +97,8 @@ class Traits:
     sizes of requests. ``reads_back``: reads files that the same run has written. ``parallel``: number of processes or
     threads that work at once. ``syncs_per_write``: calls of fsync and fdatasync per write request; ``syncs``: their
     total number, where it is fixed. ``held_back``: it pauses by the clock, and its rate is what it asks for, also on a
-    slower disk. ``switches``: for each property, the parameters that switch it on.
+    slower disk. ``set_time``: it runs for a set time, in which a faster stack does more. ``switches``: for each
+    property, the parameters that switch it on.
     """
 
     reads: bool | None = None
@@ -112,6 +113,7 @@ class Traits:
     syncs_per_write: float | None = None
     syncs: float | None = None
     held_back: bool = False
+    set_time: bool = False
     switches: Mapping[Switchable, Mapping[str, Scalar]] = field(default_factory=dict)
 
     @property

@@ -115,6 +115,7 @@ class FioJobs(Workload[J]):
             working_set_bytes=all_files(jobs).bytes,
             files=all_files(jobs).count,
             held_back=any(job.held_back for job in jobs),
+            set_time=any(job.timed for job in jobs),
         )
 
     def space_bytes(self, parameters: J) -> int:

@@ -166,6 +166,7 @@ class Sysbench(Workload[SysbenchParameters]):
             files=parameters.file_num,
             syncs_per_write=each if parameters.writes else None,
             held_back=parameters.rate > 0,
+            set_time=not parameters.events,
             switches={Switchable.SERIAL: {"threads": 1}},
         )
 
