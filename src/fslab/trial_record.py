@@ -49,8 +49,8 @@ def _written(value: dict[str, Any]) -> dict[str, Any]:
 
 JsonObject = Annotated[dict[str, Any], AfterValidator(_written)]
 # Names that every store takes: PostgreSQL limits their length, and takes no NUL.
-FigureName = Annotated[str, Field(pattern=r"^\P{Cc}{1,128}$")]
-OutputName = Annotated[str, Field(pattern=r"^\P{Cc}{1,255}$")]
+FigureName = Annotated[str, Field(pattern=r"^[^\x00]{1,128}$")]
+OutputName = Annotated[str, Field(pattern=r"^[^\x00]{1,255}$")]
 
 
 class ValidityWarning(Frozen):
