@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import resource
 import signal
@@ -403,6 +404,21 @@ def test_usage_that_the_kernel_does_not_count_is_unknown(tmp_path: Path, shell: 
     done = proc.run(["sh", "-c", shell, PYTHON, "-c", code], cwd=tmp_path, accounted=True, timeout_s=LIMIT_S)
     assert done.usage is None
     assert done.duration_s > 0
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"), [(errno.EMFILE, "ulimit -n"), (errno.EAGAIN, "ulimit -u"), (errno.ENOMEM, None)]
+)
+def test_a_limit_that_keeps_a_program_from_being_started_is_named(
+    number: int, hint: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(subprocess, "Popen", refused)
+    with pytest.raises(ToolFailedError, match=r"^true: cannot be run") as caught:
+        proc.run(["true"])
+    assert str(hint) in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("accounted", [True, False])

@@ -28,6 +28,14 @@ CODE = (
             ("setpriv", "--reuid=65534", "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"),
             "needs root",
         ),
+        (
+            ("unshare", "--mount", "sh", "-c", 'umount --lazy /sys; exec "$@"', "-"),
+            "needs root with a writable /sys/block",
+        ),
+        (
+            ("unshare", "--mount", "sh", "-c", 'mount --bind -o ro /proc/sys /proc/sys; exec "$@"', "-"),
+            "needs root with a writable /proc/sys/vm/drop_caches",
+        ),
         ((), None),
     ],
 )

@@ -182,7 +182,7 @@ def prepare_cache(
         return True
     try:
         page_cache.drop_all()
-    except PermissionError:
+    except OSError:  # not root, or in a container, where the file is read-only or missing
         page_cache.drop_tree(up.work)
         return False
     for tool in workload.tools():

@@ -5,6 +5,7 @@ is ended. No other module of fslab may call subprocess, os.fork or os.exec.
 """
 
 import contextlib
+import errno
 import logging
 import os
 import select
@@ -419,7 +420,9 @@ def _cannot_start(
     """Return the error for a process that cannot be started. ``place``: the directory, if that is the reason."""
     if isinstance(error, FileNotFoundError) and not place:
         return ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor")
-    return failure(f"cannot be run{place}: {error.strerror}", where=shell_line(argv))
+    limits = {errno.EMFILE: "open files (ulimit -n)", errno.EAGAIN: "processes (ulimit -u)"}
+    hint = f"raise the limit of {limits[error.errno]}" if error.errno in limits else None
+    return failure(f"cannot be run{place}: {error.strerror}", where=shell_line(argv), hint=hint)
 
 
 def _popen(

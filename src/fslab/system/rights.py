@@ -13,6 +13,10 @@ from fslab.system import syscalls, sysfs
 
 SYS_ADMIN, SYS_RESOURCE = 21, 24  # capabilities(7)
 _INITIAL = 0xEFFFFFFD  # the user namespace of the boot: include/linux/proc_ns.h, PROC_USER_INIT_INO
+_WRITTEN = (
+    "/sys/block",
+    "/proc/sys/vm/drop_caches",
+)  # where a disk's queue is set, and the page cache is dropped
 _thread = threading.local()
 _NO_KEYS = {errno.ENOSYS, errno.EPERM, errno.EACCES}  # in the kernel, or for this container
 
@@ -37,7 +41,10 @@ def missing_for_mounts() -> str | None:
         return "root"
     if in_user_namespace():
         return "root outside of user namespaces"
-    return "root with CAP_SYS_ADMIN" if has(SYS_ADMIN) is False else None
+    if has(SYS_ADMIN) is False:
+        return "root with CAP_SYS_ADMIN"
+    # In many containers, both are read-only, and in a chroot, they are often missing.
+    return next((f"root with a writable {each}" for each in _WRITTEN if not os.access(each, os.W_OK)), None)
 
 
 def leave_keyring() -> None:
