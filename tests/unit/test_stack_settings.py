@@ -64,7 +64,10 @@ def test_stacks_without_them_are_what_they_were() -> None:
         ("attributes: i", "stacks.s.attributes: 'i' is not a list of attributes of chattr(1)"),
         ("fill: 95%", "stacks.s.fill: '95%' is not a share from 0% to 90%"),
         ("fill: 0.8", "stacks.s.fill: 0.8 is not text"),
-        ("fill: 90%", "'w' needs 128 MiB, and medium 'm' of stack 's' has 102 MiB"),
+        (
+            "fill: 90%",
+            "'w' needs 128 MiB, and medium 'm' of stack 's' has 102 MiB: use a larger one, or less data",
+        ),
         ("after_mount: 'echo \"'", "stacks.s.after_mount"),
         ("after_mount: ' '", "stacks.s.after_mount"),
         ("after_mount: \"''\"", "stacks.s.after_mount"),

@@ -193,7 +193,8 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
         (("    tool: fio\n", ""), "9: workloads.rw: 'tool' is missing (tool that generates the load)"),
         (("bs: [4k, 64k]", "bs: [4k, [64k]]"), "12: workloads.rw.bs.2: is not a single value"),
         (("size: 64m", "size: 3g"),
-         "9: workloads.rw: 'rw[bs=4k]' needs 3 GiB, and medium 'fast' of stack 'fs' has 1 GiB"),
+         ("9: workloads.rw: 'rw[bs=4k]' needs 3 GiB, and medium 'fast' of stack 'fs' has 1 GiB: use a larger one, or "
+          "less data")),
         (("size: 1g", "size: 16g, room: 32m"),
          ("9: workloads.rw: 'rw[bs=4k]' needs 64 MiB, mkfs of ext4 writes 390 MiB with zeros, and medium 'fast' of "
           "stack 'fs' has 32 MiB: give it more 'room'")),

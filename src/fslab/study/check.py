@@ -186,11 +186,12 @@ class _Use:
         """Check the space for files: on the file system, and in the less that its medium holds, beside what mkfs
         writes."""
         needed_bytes = parsed(spec).space_bytes()
-        what = f"'{spec.name}' needs {format_size(needed_bytes)}, {self._room(size_bytes)}"
+        room = f"{self._room(size_bytes)}: use a larger one, or less data"
+        what = f"'{spec.name}' needs {format_size(needed_bytes)}, {room}"
         own_bytes = 0 if parsed(spec).guesses_space() else self._own_bytes()
         if needed_bytes <= size_bytes < needed_bytes + own_bytes:
             own = f"{self.stack.filesystem} takes at least {format_size(own_bytes)} itself"
-            what = f"'{spec.name}' needs {format_size(needed_bytes)}, {own}, {self._room(size_bytes)}"
+            what = f"'{spec.name}' needs {format_size(needed_bytes)}, {own}, {room}"
         elif needed_bytes <= size_bytes:
             made_bytes, zeros = self._made_bytes(size_bytes)
             if held_bytes == size_bytes or needed_bytes + made_bytes <= held_bytes:
