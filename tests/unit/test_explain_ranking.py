@@ -99,11 +99,22 @@ def test_what_the_faster_stack_has_more_of_is_not_what_slows_the_other_down() ->
     fast = timed("fast", 10, 1000, **written(100, 4.0))
     ((_, found),) = [each for each in explanations.in_order([slow, fast]) if each[0] is fast]
     assert [(each.mechanism, why_not) for each, why_not in found] == [
-        ("amplification", "the stack that has most of it was faster than the one that has least")
+        ("amplification", "stacks with more of it were faster than those with less")
     ]
     assert explanations.on_page([slow, fast], most=0) == ((), ())
     cached = timed("fast", 10, 1000, **written(100), delayed_allocation_bytes=64.0 * MIB)
     assert ("delayed-allocation", "fast") in first_of(timed("slow", 10, 500, **written(100)), cached)
+
+
+def test_of_three_stacks_those_count_that_a_mechanism_can_explain() -> None:
+    """Most is written in addition by the fastest, but also more by the slowest than by the other."""
+    stacks = [
+        timed(name, 10, iops, **written(100, ratio))
+        for name, iops, ratio in (("fastest", 2000, 6.0), ("medium", 1000, 1.0), ("slowest", 500, 4.0))
+    ]
+    (found,) = explanations.ranking(stacks)
+    assert (found.mechanism, found.strongest.stack, found.why_not) == ("amplification", "slowest", "")
+    assert found.contrast == pytest.approx(3.0)
 
 
 def test_a_short_commit_interval_is_named_before_what_a_commit_waits_for() -> None:

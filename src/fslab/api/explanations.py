@@ -1,7 +1,8 @@
 """Explanations: the evidence on causes in each cell of a campaign, those with the most weight, and ablations."""
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import permutations
 from shlex import quote
 from typing import Any
 
@@ -21,7 +22,7 @@ from fslab.explain import evidence, mechanisms
 from fslab.explain.ablation import Attribution
 from fslab.explain.evidence import Evidence, Explanation
 from fslab.explain.mechanisms import REGISTRY as MECHANISMS
-from fslab.explain.mechanisms import bounded
+from fslab.explain.mechanisms import Mechanism, bounded
 from fslab.stopping_settings import StoppingRule
 from fslab.store.campaign import Ablation, Campaign, CampaignSettings
 from fslab.store.store import Store
@@ -115,9 +116,9 @@ class RankedMechanism(Frozen):
     """A mechanism. ``cells``: where it was found.
 
     ``contrast``: the largest difference in weight between two stacks under one workload. A mechanism that all stacks
-    have ``alike`` explains no difference between them. ``opposed``: nor does this one, because the stack that has most
-    of it was faster in each trial than the stack that has least (of what speeds up: slower). ``strongest``: the
-    strongest explanation under that workload, with its ``weight``.
+    have ``alike`` explains no difference between them. ``opposed``: nor does this one, because each stack that has more
+    of it was faster in each trial than those that have less (of what speeds up: slower). ``strongest``: the explanation
+    on the stack of the two that has more, with its ``weight``.
     """
 
     mechanism: str
@@ -141,7 +142,7 @@ class RankedMechanism(Frozen):
                 self.strongest.takes is not None
             )
         was = "slower" if MECHANISMS.get(self.mechanism).speeds_up else "faster"
-        return f"the stack that has most of it was {was} than the one that has least" if self.opposed else ""
+        return f"stacks with more of it were {was} than those with less" if self.opposed else ""
 
 
 def ranking(everything: Sequence[Evidence]) -> list[RankedMechanism]:
@@ -187,61 +188,77 @@ def unexplained(everything: Sequence[Evidence]) -> list[str]:
 
 
 def _ranked(name: str, found: Sequence[Explanation], everything: Sequence[Evidence]) -> RankedMechanism:
-    works = dict.fromkeys(each.workload for each in found)
+    """Return the mechanism as it is under the workload where it explains most."""
     known = [seen for seen in everything if seen.trials or seen.traced]
-    compared = {workload: [seen for seen in known if seen.workload == workload] for workload in works}
-    weights = {workload: _weights(workload, found, compared[workload]) for workload in works}
-    contrasts = {workload: _contrast(weights[workload], compared[workload]) for workload in works}
-    mechanism = MECHANISMS.get(name)
-    if mechanism.general:
-        contrasts = {workload: min(contrast, NOTABLE) for workload, contrast in contrasts.items()}
-    opposed = {each: _opposed(weights[each], compared[each], mechanism.speeds_up) for each in works}
-    most = max(works, key=lambda workload: (not opposed[workload], contrasts[workload]))
-    own = (each for each in found if each.workload == most)
-    strongest = max(own, key=lambda each: (weights[most][each.stack], each.weight))
-    weight = weights[most][strongest.stack]
-    least = ALIKE if _timed(strongest, compared[most]) else ALIKE * weight
+    under = [
+        _under(
+            MECHANISMS.get(name),
+            [each for each in found if each.workload == workload],
+            [seen for seen in known if seen.workload == workload],
+        )
+        for workload in dict.fromkeys(each.workload for each in found)
+    ]
+    most = max(under, key=lambda each: (each.can_explain, each.contrast))
+    cells = dict.fromkeys(f"{each.workload} on {each.stack}" for each in found)
+    return most.model_copy(update={"cells": tuple(cells)})
+
+
+def _under(
+    mechanism: Mechanism, found: Sequence[Explanation], compared: Sequence[Evidence]
+) -> RankedMechanism:
+    """Return the mechanism under one workload: the two stacks that differ in it most, of those that it can explain."""
+    weights, timed = _weights(found, compared), _timed(compared)
+    strongest = {each.stack: each for each in sorted(found, key=lambda each: each.weight)}
+
+    def least(stack: str) -> float:
+        return ALIKE if timed and strongest[stack].takes is not None else ALIKE * weights[stack]
+
+    stack = max(strongest, key=lambda stack: weights[stack])
+    contrast, opposed, alike = weights[stack], False, not weights[stack]
+    if len(compared) > 1:
+        pairs = [
+            (
+                not _opposed(more, less, mechanism.speeds_up),
+                weights[more.stack] - weights[less.stack],
+                more.stack,
+            )
+            for more, less in permutations(compared, 2)
+            if weights[more.stack] > weights[less.stack]
+        ]
+        differing = [each for each in pairs if each[1] > least(each[2])]
+        explains, contrast, stack = max(differing or pairs, default=(True, 0.0, stack))
+        opposed, alike = not explains, not differing
     return RankedMechanism(
-        mechanism=name, summary=mechanism.summary, weight=weight, contrast=contrasts[most],
-        cells=tuple(dict.fromkeys(f"{each.workload} on {each.stack}" for each in found)), strongest=strongest,
-        alike=contrasts[most] <= least, opposed=opposed[most],
+        mechanism=mechanism.name, summary=mechanism.summary, weight=weights[stack], strongest=strongest[stack],
+        contrast=min(contrast, NOTABLE) if mechanism.general else contrast, cells=(), alike=alike, opposed=opposed,
     )  # fmt: skip
 
 
-def _weights(workload: str, found: Sequence[Explanation], compared: Sequence[Evidence]) -> dict[str, float]:
+def _weights(found: Sequence[Explanation], compared: Sequence[Evidence]) -> dict[str, float]:
     """Return the weight on each stack; 0 without an explanation.
 
     What takes a share of the run counts by its time for the same work, as a multiple of the time that the fastest stack
     takes for that work: so what a stack needs more of the disk or the CPU is comparable with what it is slower by.
     """
-    times = {seen.stack: statistics.median(seen.times) for seen in compared if seen.times}
+    times = {seen.stack: statistics.median(seen.times) for seen in compared} if _timed(compared) else {}
     weights = dict.fromkeys((seen.stack for seen in compared), 0.0)
     for each in found:
-        if each.workload == workload:
-            weight = each.weight
-            if each.takes is not None and _timed(each, compared):
-                weight = bounded(each.takes * times[each.stack] / min(times.values()))
-            weights[each.stack] = max(weight, weights.get(each.stack, 0.0))
+        weight = each.weight
+        if each.takes is not None and times:
+            weight = bounded(each.takes * times[each.stack] / min(times.values()))
+        weights[each.stack] = max(weight, weights.get(each.stack, 0.0))
     return weights
 
 
-def _timed(statement: Explanation, compared: Sequence[Evidence]) -> bool:
-    """Return whether its weights are times for the same work."""
-    return statement.takes is not None and len(compared) > 1 and all(seen.times for seen in compared)
+def _timed(compared: Sequence[Evidence]) -> bool:
+    """Return whether it is known how long each stack takes for the same work."""
+    return len(compared) > 1 and all(seen.times for seen in compared)
 
 
-def _contrast(weights: Mapping[str, float], compared: Sequence[Evidence]) -> float:
-    """Return the largest difference in weight between two stacks."""
-    return max(weights.values()) - (0.0 if len(compared) < 2 else min(weights.values()))
-
-
-def _opposed(weights: Mapping[str, float], compared: Sequence[Evidence], speeds_up: bool | None) -> bool:
-    """Return whether the stack with the most weight was faster than the one with the least, in each trial; of what
-    speeds up, whether it was slower."""
-    if speeds_up is None or len(compared) < 2:
-        return False
-    fast, *_, slow = sorted(compared, key=lambda seen: weights[seen.stack], reverse=speeds_up)
-    return bool(fast.times and slow.times) and max(slow.times) < min(fast.times)
+def _opposed(more: Evidence, less: Evidence, speeds_up: bool | None) -> bool:
+    """Return whether the stack with more of a mechanism was faster in each trial; of what speeds up, slower."""
+    fast, slow = (less, more) if speeds_up else (more, less)
+    return speeds_up is not None and bool(fast.times and slow.times) and max(fast.times) < min(slow.times)
 
 
 def on_page(
