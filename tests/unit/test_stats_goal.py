@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import log
+from itertools import combinations
+from math import exp, log
+from random import Random
 
 import pytest
 from tests.made import known
 
+from fslab.answers.ratio import Question, answer
 from fslab.stats import Interval, Reason
 from fslab.stats.comparison_settled import (
     Goal,
@@ -136,3 +139,17 @@ def test_what_noise_costs_is_known_from_normal_theory() -> None:
     """2·(2.8·0.16/log 1.1)² + 1 = 45.2. The minimum is three trials."""
     assert trials_to_detect(0.1, 0.16) == 45
     assert trials_to_detect(0.1, 0.03) == 3
+
+
+@pytest.mark.parametrize("goal", Goal)
+def test_what_is_settled_needs_no_more_trials_and_what_is_open_some(goal: Goal) -> None:
+    """Also in a family: equivalence is not corrected for it; a difference that holds in it can rest on independence."""
+    draw = Random(4)
+    seen = set()
+    for _ in range(60):
+        cells = [{block: exp(draw.gauss(0.04 * cell, 0.05)) for block in range(6)} for cell in range(4)]
+        for found in answer([Question(over=a, under=b) for a, b in combinations(cells, 2)], goal=goal):
+            assert found.further is not None
+            assert found.settled == (found.further == 0), found
+            seen.add((found.verdict, found.settled))
+    assert len(seen) > 3

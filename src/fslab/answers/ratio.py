@@ -192,8 +192,9 @@ def _of(
     if found.p_if_correlated is not None and correlated is not None and holds:
         fragile = fragile or correlated > alpha
     verdict = _verdict(question, found)
-    further = _further(question, found, verdict, among if holds is False else 1, looks, goal)
     settled = is_settled(found, bool(holds) and not fragile, goal=goal, precision=question.margin)
+    alone = settled or holds is None or goal is Goal.PRECISE
+    further = _further(question, found, verdict, 1 if alone else among, looks, goal)
     if (
         _are_events(question)
         and verdict is Verdict.OPEN
