@@ -19,6 +19,9 @@ def test_as_many_texts_as_fit_and_how_many_more_there_are() -> None:
     assert joined(texts, 50, what="note", most=1) == "the first one; the second one; 2 notes"
     assert joined(texts, 28, what="note", before="! ", most=1) == "! the first one; 3 notes"
     assert joined([TEXT, *texts], 12, what="note", most=1) == "each fsync …"
+    assert joined([TEXT, *texts], 80, what="note", most=1) == (
+        "each fsync waits for a commit of the journal, of which there were 412; 4 notes"
+    ), "a clause less, and not the number less"
 
 
 def test_what_is_meant_is_not_dropped_after_a_colon() -> None:

@@ -61,7 +61,10 @@ def joined(texts: Sequence[str], width: int, *, what: str, before: str = "", mos
         told = _that_may_fit(before + "; ".join([*texts[:shown], *left]), width, most)
         if len(lines_of(told, width)) <= most:
             return told
-    return fitted(before + "".join(texts[:1]), width, most=most)
+    first = before + "".join(texts[:1])
+    others = f"; {counted(len(texts) - 1, what)}" if len(texts) > 1 else ""
+    ends = [each + others for each in _shorter(_that_may_fit(first, width, most))]
+    return _first(ends, width, most) or fitted(first, width, most=most)
 
 
 def _that_may_fit(text: str, width: int, most: int) -> str:
