@@ -491,6 +491,7 @@ def test_stacks_on_another_kind_of_machine_are_named_and_not_compared() -> None:
     found = conclude(report(planned, measured(planned, middle)))
     (only,) = found.standings
     assert (only.certainty, only.labels, only.next_stack) == (StandingCertainty.BEST, ("xfs",), "ext4")
+    assert found.sentence == "xfs is best. Not compared (other machine): btrfs."
     assert "not compared (other machine): btrfs" in told(report(planned, measured(planned, middle)), 160)
     alone = report(planned[1:], measured(planned[1:], middle))
     assert conclude(alone).sentence == "Nothing to compare: the stacks ran on different kinds of machines."

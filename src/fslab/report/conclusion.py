@@ -59,7 +59,7 @@ def conclude(report: Report, claims: Sequence[EvaluatedClaim] = ()) -> Conclusio
     shown = tuple([*_unsafe(report), *told[0], *of_campaign(report), *told[1]][:MOST_WARNINGS])
     among = sum(each in shown for some in told for each in some)
     return Conclusion(
-        sentence=" ".join(filter(None, (verdict(report), _sentence(report, standings)))),
+        sentence=" ".join(filter(None, (verdict(report), _sentence(report, standings), _apart(standings)))),
         standings=standings,
         warnings=shown,
         claims=f"Claims: {said[0].lower()}{said[1:]}" if (said := claims and summary(claims)) else None,
@@ -107,6 +107,13 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
         [*_take(compared, report), *_undecided(compared)] if compared else ["The counts show no difference"]
     )
     return " ".join(f"{text}." for text in told or ["Nothing can be compared: not all values are positive"])
+
+
+def _apart(standings: Sequence[Standing]) -> str:
+    """Return the stacks that the sentence says nothing about, because the best ones ran on another kind of machine."""
+    judged = [each for each in standings if each.certainty is not StandingCertainty.SINGLE]
+    names = dict.fromkeys(name for each in judged for name in each.not_compared)
+    return f"Not compared (other machine): {first_of([*names], MANY)}." if names else ""
 
 
 def _waits(report: Report) -> bool:
