@@ -60,7 +60,7 @@ def test_the_example_runs_and_its_results_can_be_read(fslab: Fslab) -> None:
 
         more = api.resume(store, results.id, trials=4)
         assert len(more.trials) >= len(results.trials) + 4
-        with pytest.raises(UsageError, match="already has up to"):
+        with pytest.raises(UsageError, match="already plans"):
             api.resume(store, results.id, trials=4)
         assert more.compare(results, force=True).lines
     document = json.loads(fslab("results", "--store", fslab.cwd / "results.sqlite", "--json").stdout)

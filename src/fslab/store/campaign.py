@@ -149,7 +149,7 @@ class Campaign(Frozen):
             raise ValueError(f"{option} does not apply: the campaign {why}")
         wanted = trials if known.precision is None else max_trials
         if wanted is None or wanted <= known.most:
-            raise ValueError(f"the campaign already has up to {counted(known.most, 'trial')} of each cell")
+            raise ValueError(f"the campaign already plans {counted(known.most, 'trial')} of each cell")
         if wanted > MOST_TRIALS:
             raise ValueError(f"a cell can have at most {MOST_TRIALS} trials")
         later = {"max_trials": wanted, "planned_most": known.planned_most or known.most}
