@@ -316,3 +316,9 @@ def test_warnings_of_a_side_have_one_order() -> None:
         ("sync_not_flushed", 2), ("volume_small", 2), ("foreign_load", 1), ("loop_buffered", 1), ("too_short", 1),
     ]  # fmt: skip
     assert side.with_warnings == 2
+
+
+def test_campaigns_of_a_side_that_are_not_named_are_counted() -> None:
+    found = compared(trials(cell(), around(1000)), trials(cell(), around(880), "b"))
+    side = found.a.model_copy(update={"name": "nights", "campaigns": ("c1", "c2", "c3", "c4", "c5")})
+    assert "nights · c1, c2, c3 and 2 more · " in shown(found.model_copy(update={"a": side}))

@@ -191,6 +191,12 @@ def test_campaigns_without_trials_are_no_points() -> None:
     assert found.campaigns == ("20261101-a", "20261103-a")
 
 
+def test_an_interval_is_only_announced_where_one_is_shown() -> None:
+    few = [(campaign, own[:3]) for campaign, own in NIGHTS]
+    assert "trials with 90 % CI" in shown(told(NIGHTS))
+    assert "CI" not in shown(told(few))
+
+
 def test_curve() -> None:
     assert history_terminal.curve([1, 8, 4.5]) == "▁█▅"
     assert history_terminal.curve([2, 2]) == "▅▅"

@@ -128,11 +128,11 @@ def _style(line: ComparisonLine) -> str:
 
 
 def _side(side: Side) -> str:
-    campaigns = [name for name in side.campaigns if name not in side.name][:MOST_NAMED]
+    campaigns = first_of([name for name in side.campaigns if name not in side.name], MOST_NAMED)
     begun = f"{side.begun:%Y-%m-%d %H:%M} UTC" if side.begun else ""
     warned = f", {side.with_warnings} of them with warnings" if side.with_warnings else ""
     told = (
-        side.name, *campaigns, side.study or "", begun, "kernel " + " or ".join(side.kernels) if side.kernels else "",
+        side.name, campaigns, side.study or "", begun, "kernel " + " or ".join(side.kernels) if side.kernels else "",
         f"{counted(side.trials, 'trial')}: {side.usable} usable{warned}",
     )  # fmt: skip
     return " · ".join(filter(None, told))

@@ -86,7 +86,8 @@ def _change(change: LevelChange) -> str:
 
 
 def _legend(found: History) -> str:
-    said = [f"medians of each campaign's usable trials with {MEDIAN_CI}"]
+    drawn = any(point.interval for series in found.series for point in series.points)
+    said = [f"medians of each campaign's usable trials{f' with {MEDIAN_CI}' if drawn else ''}"]
     if len(found.campaigns) < found.enough:
         said.append(
             f"a change can be detected from {found.enough} campaigns on; to compare two: fslab compare"
