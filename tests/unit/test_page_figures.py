@@ -56,7 +56,7 @@ def test_a_figure_with_intervals_says_their_level() -> None:
 
 
 def test_a_name_of_a_figure_is_no_expression_of_vega() -> None:
-    evil = 'x\\" + upper("evil") + "'
+    evil = 'x\\" + upper("evil") + "\n'
     metric = Metric(name=evil, unit=Unit.IOPS)
     values = {evil: Value(value=1.0, unit=Unit.IOPS)}
     found = [each for stack in (EXT4, XFS) for each in trials(stack, 1.0, metrics=values)]

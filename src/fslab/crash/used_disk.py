@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fslab.crash.contents import BLOCK_BYTES, MAGIC, SECTOR_BYTES, STALE
 from fslab.system import disk_server
-from fslab.system.files import opened
+from fslab.system.files import opened, write_all
 
 
 def fill(base: Path, log: Path) -> int:
@@ -29,7 +29,7 @@ def fill(base: Path, log: Path) -> int:
                     and _is_of_files(block)
                     and not any(os.pread(image, len(block), at))
                 ):
-                    os.pwrite(image, STALE * len(sectors), at)
+                    write_all(image, STALE * len(sectors), at)
                     count += 1
                 written.update(sectors)
     return count
