@@ -125,6 +125,7 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
     "fio": ({"rw": "read", "size": "1g"}, [
         ({"rwmixraed": 70}, r"^rwmixraed: fio has no such option: did you mean 'rwmixread'\?$"),
         ({"xyzzy": 1}, "^xyzzy: fio has no such option: delete it, or see fio --cmdhelp=all$"),
+        ({"job": "j.fio"}, "^job: fio has no such option: name a job file with 'file'$"),
         *(({key: "x"}, f"^{key}: not allowed: ")
           for key in ("opendir", "read_iolog", "aux-path", "verify_state_load", "create_only")),
         *(({"filename": name}, "^filename: must be plain file names")

@@ -55,6 +55,7 @@ _WITH_POINT = frozenset(
     }
 )  # fmt: skip
 _OF_SIZES = frozenset({"size", "filesize", "nrfiles", "filename", "rw", "bs", *LARGEST_OF})
+_JOB_FILE = frozenset({"job", "jobs", "jobfile", "job_file"})
 _NO_PATHS = frozenset({"mem", "buffer_pattern", "verify_pattern", "filename_format"})
 
 
@@ -79,6 +80,8 @@ def objection(key: str, value: object) -> str | None:
         return "orders the jobs of a job file: use 'file', or several workloads"
     if key in ALIASES:
         return f"write it as '{ALIASES[key]}'"
+    if key in _JOB_FILE:
+        return "fio has no such option: name a job file with 'file'"
     if key not in KNOWN:
         near = similar(key.lower(), KNOWN)
         advice = f"did you mean '{near}'?" if near else "delete it, or see fio --cmdhelp=all"
