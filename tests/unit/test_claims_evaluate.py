@@ -98,7 +98,7 @@ def test_what_holds_only_if_trials_are_independent_is_open_with_a_tendency() -> 
     near = answer(claim("xfs / ext4 >= 1.9"), TWICE)
     assert (near.verdict, near.reason) == (OPEN, OpenReason.INDEPENDENCE)
     assert (near.tendency, near.size, near.direction) == (REPLICATED, OPEN, REPLICATED)
-    assert ">= 1.9 only if trials are independent, which needs 20 blocks to check" in near.words
+    assert ">= 1.9 if trials are independent, which needs 20 blocks to check" in near.words
     assert known(near.findings[0].further) <= 16
     said = claim_verdict_words(near, printed=False)
     assert said.startswith("open: replicated only if trials are independent")

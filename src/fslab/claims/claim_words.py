@@ -94,7 +94,7 @@ def _remarks(finding: PartFinding, margin: float | None) -> Iterator[str]:
     if finding.tendency is not None:
         sense = "" if finding.tendency is ClaimVerdict.REPLICATED else "not "
         yield (
-            f"{sense}{finding.bound} only if trials are independent, which needs {INDEPENDENCE_LEAST} blocks to check"
+            f"{sense}{finding.bound} if trials are independent, which needs {INDEPENDENCE_LEAST} blocks to check"
         )
     elif finding.verdict is ClaimVerdict.OPEN:
         yield f"needs {finding.bound}"
