@@ -172,7 +172,11 @@ def test_the_first_screen_answers(html: str, opened: Opener) -> None:
     shown = opened(html).page
     first = shown.locator(".answer p")
     assert first.nth(0).inner_text() == "Claims: tested 1 of 1: replicated 1."
-    assert first.nth(1).inner_text().startswith("Take xfs: best in all 3 metrics. Behind by up to: ext4 ")
+    assert (
+        first.nth(1)
+        .inner_text()
+        .startswith("Recommended: xfs, best in all 3 metrics. Behind by up to: ext4 ")
+    )
     assert "× btrfs (" in first.nth(2).inner_text()
     row = shown.locator("table.heat tbody tr").first
     assert row.locator("td.take b").inner_text() == "xfs"

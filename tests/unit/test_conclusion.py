@@ -277,7 +277,7 @@ def test_the_first_sentence_says_what_to_take_and_what_the_others_cost() -> None
     apart = measured(planned, {"ext4": 1.0, "xfs": 2.0, "btrfs": 0.5}, noise=0.02)
     mixed = [b if b.cell.workload.name == "work-3" else a for a, b in zip(alike, apart, strict=True)]
     sentence = conclude(report(planned, mixed)).sentence
-    assert sentence.startswith("Take xfs: best or alike in all 4 metrics. Behind by up to: btrfs ")
+    assert sentence.startswith("Recommended: xfs, best or alike in all 4 metrics. Behind by up to: btrfs ")
     assert sentence.endswith(" × (work-3), ext4 2.01 × (work-3).")
 
 
@@ -298,7 +298,7 @@ def test_no_stack_is_taken_while_most_metrics_are_open() -> None:
     assert sentence.startswith("Behind by up to: ext4 ")
     assert "2 of 3 metrics need more trials" in sentence
     assert sentence.endswith(". Until then, keep what you have.")
-    assert conclude(report(planned, apart)).sentence.startswith("Take xfs: best in all 3 metrics")
+    assert conclude(report(planned, apart)).sentence.startswith("Recommended: xfs, best in all 3 metrics")
 
 
 def test_a_study_with_claims_ends_with_them() -> None:
@@ -414,7 +414,7 @@ def test_more_trials_for_a_known_result_are_reported() -> None:
 
 def test_the_sentence_names_stacks_as_the_study_does() -> None:
     found: Conclusion = conclude(sparse())
-    assert found.sentence.startswith("Take ext4 defaults: best or alike in 27 of 32 metrics. ")
+    assert found.sentence.startswith("Recommended: ext4 defaults, best or alike in 27 of 32 metrics. ")
     assert "btrfs noatime,commit=1 2.08 × (work-8: fsync mean)" in found.sentence
     assert {label.split()[0] for each in found.standings for label in each.labels} == {"ext4", "xfs"}
 

@@ -104,7 +104,9 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
     if len(compared) == 1:
         return f"{compared[0].workload}: {_of_one(compared[0])}"
     told = (
-        [*_take(compared, report), *_undecided(compared)] if compared else ["The counts show no difference"]
+        [*_recommended(compared, report), *_undecided(compared)]
+        if compared
+        else ["The counts show no difference"]
     )
     return " ".join(f"{text}." for text in told or ["Nothing can be compared: not all values are positive"])
 
@@ -137,10 +139,10 @@ def _of_one(only: Standing) -> str:
     return f"{listed(only.labels)}: {needs_text(only.further, only.further_s)}. {UNTIL_THEN}."
 
 
-def _take(known: Sequence[Standing], report: Report) -> Iterator[str]:
+def _recommended(known: Sequence[Standing], report: Report) -> Iterator[str]:
     """Yield sentences: the stack that is best or alike most often, where it is behind, and how far the others are.
 
-    No stack is named while more metrics are open than decided: a few of them are no reason to take one.
+    No stack is named while more metrics are open than decided: a few of them are no reason to recommend one.
     """
     decided = [each for each in known if each.certainty in _DECIDED]
     alike = [each for each in decided if each.certainty is StandingCertainty.ALIKE]
@@ -159,7 +161,7 @@ def _take(known: Sequence[Standing], report: Report) -> Iterator[str]:
         )
         alone = all(each.labels == (chosen,) for each in decided if chosen in each.labels)
         own = f", up to {_factor(behind.pop(chosen))} behind elsewhere" if chosen in behind else ""
-        yield f"Take {chosen}: {'best' if alone else 'best or alike'} in {_share(wins[chosen], known)}{own}"
+        yield f"Recommended: {chosen}, {'best' if alone else 'best or alike'} in {_share(wins[chosen], known)}{own}"
     others = sorted(behind, key=lambda label: -behind[label][0])
     if others:
         shown = others if len(others) <= MANY else others[:1]
