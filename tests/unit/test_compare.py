@@ -21,6 +21,8 @@ from fslab.analysis.table_rows import answers_of_row
 from fslab.analysis.workload_groups import groups
 from fslab.answers.model import Verdict
 from fslab.cell import Cell
+from fslab.machine.differences import Difference
+from fslab.machine.fact import FactGroup
 from fslab.report import campaign_comparison_terminal
 from fslab.stopping_settings import StoppingRule
 from fslab.trial_record import Provenance, Severity, TrialRecord, ValidityWarning
@@ -209,6 +211,19 @@ rand-4k, write IOPS
 medians of the usable trials (± half their range, if the terminal is wide
   enough)"""
     )
+
+
+def test_a_difference_of_several_workloads_is_shown_once() -> None:
+    words = "a b c d e f g h"
+    alike = [
+        Difference(
+            fact="parameters.run", group=FactGroup.STUDY, a=(f"{name} {words} x",), b=(f"{name} {words} y",)
+        )
+        for name in ("one", "two")
+    ]
+    found = compared(trials(cell(), around(1000)), trials(cell(), around(1000), "b"))
+    said = shown(found.model_copy(update={"differences": tuple(alike)}))
+    assert said.count("differs, but must be equal: parameters.run: also x → also y (the rest is equal)") == 1
 
 
 def test_long_names_of_stacks_do_not_hide_what_b_is() -> None:

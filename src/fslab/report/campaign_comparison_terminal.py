@@ -147,8 +147,8 @@ def _differences(all_of_them: Iterable[Difference], width: int) -> Iterator[Text
         ("differs", [each for each in decisive if each.allowed], "yellow"),
         ("also differs", [each for each in known if not each.decisive], "dim"),
     ):
-        for each in chosen:
-            yield wrapped(f"{title}: {each}", width, style=style)
+        for text in dict.fromkeys(map(str, chosen)):  # several workloads can differ alike
+            yield wrapped(f"{title}: {text}", width, style=style)
     if unknown:
         yield wrapped(f"known for one side only: {', '.join(unknown)}", width, style="dim")
 
