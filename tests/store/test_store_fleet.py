@@ -540,6 +540,35 @@ def test_a_night_that_cannot_start_says_why(fleet: FleetStore) -> None:
     assert found.next_run > datetime.now(UTC)
 
 
+@pytest.mark.parametrize(
+    "values", ["study = '{\"newer\": 1}'", "study = '3'", "every_s = 0", "machines = '[1]'"]
+)
+def test_a_schedule_that_cannot_be_read_keeps_no_other_from_starting(fleet: FleetStore, values: str) -> None:
+    """Another version of fslab can have made it."""
+    fleet.announce(machine().model_copy(update={"version": fslab.__version__}))
+    fleet.schedule(schedule("other", next_run=datetime.now(UTC) - timedelta(hours=2)))
+    fleet.schedule(schedule())
+    _execute(fleet.store, f"UPDATE fleet_schedules SET {values} WHERE name = 'other'")
+    said: list[str] = []
+    looking(fleet, said).look()
+    assert said == []
+    assert [each.machine for each in listed(fleet)] == ["lab1"]
+    with fleet.store._reading() as connection:
+        wanted = text("SELECT message, next_run > now() FROM fleet_schedules WHERE name = 'other'")
+        ((why, is_later),) = connection.execute(wanted).all()
+    assert "contains data that fslab did not write" in why
+    assert is_later
+
+
+def test_an_assignment_that_cannot_be_read_keeps_no_other_from_being_given_up(fleet: FleetStore) -> None:
+    fleet.assign([assignment("a"), assignment("b")])
+    _execute(fleet.store, "UPDATE fleet_assignments SET study = '{\"newer\": 1}' WHERE id = 'a'")
+    lines = fleet_sql.give_up(fleet, None)
+    assert "did not write" in lines[0]
+    assert lines[1:] == ["b: the machine was removed"]
+    assert fleet.queue("lab1") == []
+
+
 def test_two_schedulers_start_a_night_once(fleet: FleetStore) -> None:
     fleet.schedule(schedule())
     begun = []

@@ -172,8 +172,8 @@ class FleetStore:
     def start_due(self, begin: Callable[[FleetSchedule], Sequence[Assignment]]) -> bool:
         """Start the schedule that has been due for longest. Returns whether a schedule was due.
 
-        Queues the assignments that ``begin`` returns, or stores the message of its FslabError or ValueError. Sets the
-        next start in the same transaction, so that no start happens twice.
+        Queues the assignments that ``begin`` returns, or stores the message of its FslabError or ValueError, or why the
+        schedule cannot be read. Sets the next start in the same transaction, so that no start happens twice.
         """
         due = select(schedules, func.now().label("now")).where(schedules.c.next_run <= func.now())
         due = due.order_by(schedules.c.next_run).limit(1).with_for_update(skip_locked=True)
@@ -181,18 +181,19 @@ class FleetStore:
             row = connection.execute(due).mappings().first()
             if row is None:
                 return False
-            found = FleetSchedule(**{key: row[key] for key in FleetSchedule.model_fields})
-            missed = (row["now"] - found.next_run).total_seconds() // found.every_s
-            next_run = found.next_run + timedelta(seconds=found.every_s * (missed + 1))
-            told: dict[str, Any] = {"next_run": next_run}
+            every_s = max(row["every_s"], 1)
+            missed = (row["now"] - row["next_run"]).total_seconds() // every_s
+            told: dict[str, Any] = {"next_run": row["next_run"] + timedelta(seconds=every_s * (missed + 1))}
             try:
+                with checked_contents(self.store.path):
+                    found = FleetSchedule(**{key: row[key] for key in FleetSchedule.model_fields})
                 made = begin(found)
             except (FslabError, ValueError) as error:
                 told |= {"message": rows.text(str(error))}
             else:
                 insert_assignments(connection, made)
                 told |= {"message": None, "last_run": made[0].run}
-            connection.execute(update(schedules).where(schedules.c.name == found.name).values(told))
+            connection.execute(update(schedules).where(schedules.c.name == row["name"]).values(told))
             return True
 
     def summaries(self, runs: int | None = None, *, run: str | None = None) -> list[AssignmentSummary]:

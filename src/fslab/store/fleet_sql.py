@@ -12,9 +12,24 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Text, Update, and_, case, cast, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Text,
+    Update,
+    and_,
+    case,
+    cast,
+    func,
+    insert,
+    select,
+    update,
+)
 
+from fslab.errors import StoreError
 from fslab.store import rows
+from fslab.store.database_errors import checked_contents
 from fslab.store.fleet_values import ONLINE_S, OPEN, Assignment, AssignmentStatus
 from fslab.store.schema import fleet_assignments as assignments
 from fslab.store.schema import fleet_machines as machines
@@ -102,8 +117,8 @@ def give_up(fleet: FleetStore, after_s: float | None) -> list[str]:
         .order_by(assignments.c.number)
     )
     with fleet.store._writing() as connection:
-        found = [to_assignment(row) for row in connection.execute(lost.with_for_update()).mappings()]
-        return [_move(connection, each, _reason(connection, each.machine)) for each in found]
+        found = connection.execute(lost.with_for_update()).mappings().all()
+        return [_move(connection, each, _reason(connection, each["machine"])) for each in found]
 
 
 def _reason(connection: Connection, machine: str) -> str:
@@ -114,8 +129,13 @@ def _reason(connection: Connection, machine: str) -> str:
     return f"the machine was not seen for {format_duration(float(unseen_s))}"
 
 
-def _move(connection: Connection, old: Assignment, reason: str) -> str:
+def _move(connection: Connection, row: RowMapping, reason: str) -> str:
     """End an assignment; if it is a share, assign it to another machine of its run. Returns what to tell."""
+    try:
+        with checked_contents(row["id"]):
+            old = to_assignment(row)
+    except StoreError as error:
+        return _ended(connection, row["id"], AssignmentStatus.FAILED, f"{reason}; {error.what}")
     target = _another(connection, old) if old.study.workloads else None
     status, message = AssignmentStatus.FAILED, reason
     if target is not None:
@@ -124,9 +144,13 @@ def _move(connection: Connection, old: Assignment, reason: str) -> str:
         status, message = AssignmentStatus.MOVED, f"{reason}: starts again on {target}"
     elif old.study.workloads:
         message = f"{reason}, and no other machine of the run is online"
-    over = update(assignments).where(assignments.c.id == old.id)
+    return _ended(connection, old.id, status, message)
+
+
+def _ended(connection: Connection, identity: str, status: AssignmentStatus, message: str) -> str:
+    over = update(assignments).where(assignments.c.id == identity)
     connection.execute(over.values(status=status.value, message=message, lease_until=None, ended=func.now()))
-    return f"{old.id}: {message}"
+    return f"{identity}: {message}"
 
 
 def _another(connection: Connection, old: Assignment) -> str | None:
