@@ -199,6 +199,7 @@ def test_what_a_study_may_not_do_unless_the_machine_allows_it(name: str) -> None
     with pytest.raises(UnsafeError, match="does not allow the study") as caught:
         worker_settings.check(Allowed(), cells)
     assert said in caught.value.what
+    assert all(f"({key}" in caught.value.what for key in allowed)  # what the administrator has to set
     worker_settings.check(Allowed(**allowed), cells)
 
 

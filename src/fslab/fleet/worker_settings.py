@@ -118,6 +118,7 @@ def _check_owner(path: Path, found: os.stat_result) -> None:
         raise UnsafeError(what, where=str(path), hint=hint)
 
 
+OWN_KEYS = {"device": "devices", "directory": "directories"}  # of media that need more than their kind
 PATHS = frozenset({"path", "image", "directory"})
 # Names of files whose texts are part of the study, and these texts. fslab opens no file by these names.
 TEXTS = frozenset({"file", "file_text", "description"})
@@ -168,7 +169,7 @@ def _of_medium(allowed: Allowed, cell: Cell) -> Iterator[str]:
     medium = cell.stack.medium
     if medium.type not in (*allowed.media, *(["device"] if allowed.devices else []),
                            *(["directory"] if allowed.directories else [])):  # fmt: skip
-        yield f"the medium '{shown(medium.type)}' (media)"
+        yield f"the medium '{shown(medium.type)}' ({OWN_KEYS.get(medium.type, 'media')})"
         return
     stack = parsed_stack(cell.stack)
     planned = stack.medium_plan(paths.images())
