@@ -321,6 +321,10 @@ def test_where_it_differs_the_mechanism_of_the_deciding_part_is_named(
     )  # one for both claims: they compare the same two cells
     assert (reason.claim, reason.where) == ("3", "w on ext4 defaults")
     assert reason.text == "barriers of ext4 defaults."
+    everything = [*cells.values()]
+    for without in (known[4:], [said("barriers", "w", "ext4 defaults", explanations.NOTABLE)]):
+        known[:] = without  # what both have alike; what hardly weighs
+        assert explanations.of_claims(verdicts, everything) == ()
     lines = list(replication.lines(page(reasons=(reason,))))
     assert "What the kernel counted where results differ:" in lines
     assert any(line.startswith("- 3, w on ext4 defaults: barriers of ext4") for line in lines)

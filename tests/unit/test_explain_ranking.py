@@ -10,6 +10,7 @@ from tests.unit.explained import MIB, cell, seen, written
 
 from fslab.api import explanations
 from fslab.cli import explain
+from fslab.errors import UsageError
 from fslab.explain.evidence import Certainty, Evidence, Explanation
 from fslab.explain.mechanisms import MOST_WEIGHT, statements_of
 from fslab.trial_record import Provenance, RunPart, Severity, ValidityWarning, Value
@@ -285,6 +286,23 @@ def test_no_evidence_outweighs_all_other_by_its_unit() -> None:
     found = statements_of(seen(of, written(64, device_written_bytes=0.0)))
     (cached,) = [each for each in found if each.mechanism == "page-cache"]
     assert MOST_WEIGHT - 0.1 < cached.weight < MOST_WEIGHT
+
+
+def test_a_stack_is_found_by_name_file_system_or_option_and_never_guessed() -> None:
+    ext4, noatime, xfs = stacks = [
+        seen(cell(*of), {}) for of in (("ext4",), ("ext4", "noatime"), ("xfs", "logbsize=32k"))
+    ]
+    for wanted, found in (("ext4 defaults", ext4), ("noatime", noatime), (noatime.cell.id, noatime), ("xfs", xfs)):
+        first, *others = explanations.chosen(stacks, "w", wanted, None)
+        assert first is found
+        assert others == [each for each in stacks if each is not found]
+    assert explanations.chosen(stacks, None, "xfs", "noatime") == [xfs, noatime]
+    with pytest.raises(UsageError, match="'ext4' matches 2 stacks"):
+        explanations.chosen(stacks, None, "ext4", None)
+    with pytest.raises(UsageError, match="no stack 'zfs'"):
+        explanations.chosen(stacks, None, "xfs", "zfs")
+    whole = seen(cell(name="ext4"), {})
+    assert explanations.chosen([*stacks, whole], None, "ext4", None)[0] is whole, "the whole name comes first"
 
 
 def test_wrapped_lines_keep_the_indentation_of_their_first(
