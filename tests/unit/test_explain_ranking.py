@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -116,6 +117,35 @@ def test_of_three_stacks_those_count_that_a_mechanism_can_explain() -> None:
     (found,) = explanations.ranking(stacks)
     assert (found.mechanism, found.strongest.stack, found.why_not) == ("amplification", "slowest", "")
     assert found.contrast == pytest.approx(3.0)
+
+
+def test_where_the_time_of_a_stack_is_unknown_shares_are_compared_as_they_are() -> None:
+    disk = {"disk_service_mean": 1e6, "device_busy": 10.0, "device_flush_time": 0.0}
+    known, unknown = timed("known", 10, 1000, **disk), seen(cell("ext4", name="unknown"), {})
+    assert not unknown.times
+    for stacks in ([known, unknown], [unknown, known]):
+        (found,) = explanations.ranking(stacks)
+        assert (found.mechanism, found.strongest.stack) == ("disk-time", "known")
+        assert found.contrast == pytest.approx(found.strongest.weight)
+
+
+def test_stacks_are_compared_under_one_workload() -> None:
+    """Under ``w``, the slower one writes more; under ``even``, both write as much; under ``other``, a third runs."""
+    differ = [
+        timed(name, 10, iops, **written(100, ratio))
+        for name, iops, ratio in (("a", 500, 4.0), ("b", 900, 2.0))
+    ]
+    even = [replace(timed(name, 10, 500, **written(100, 3.0)), workload="even") for name in ("a", "b")]
+    third = replace(timed("c", 10, 500, **written(100, 1.0)), workload="other")
+    (alike,) = explanations.ranking([*even, third])
+    assert (alike.alike, alike.contrast) == (True, 0.0)
+    (found,) = explanations.ranking([*even, *differ])
+    assert (found.strongest.workload, found.strongest.stack, found.can_explain) == ("w", "a", True)
+    assert found.contrast == pytest.approx(2.0)
+    told = {(each.workload, each.stack): why for each, ((_, why),) in explanations.in_order([*even, *differ])}
+    alike_words = "all stacks have it alike"
+    assert told == {("w", "a"): "", ("w", "b"): "", ("even", "a"): alike_words, ("even", "b"): alike_words}
+    assert explanations.unexplained([*even, *differ, third]) == ["even"]
 
 
 def test_a_short_commit_interval_is_named_before_what_a_commit_waits_for() -> None:
@@ -292,7 +322,12 @@ def test_a_stack_is_found_by_name_file_system_or_option_and_never_guessed() -> N
     ext4, noatime, xfs = stacks = [
         seen(cell(*of), {}) for of in (("ext4",), ("ext4", "noatime"), ("xfs", "logbsize=32k"))
     ]
-    for wanted, found in (("ext4 defaults", ext4), ("noatime", noatime), (noatime.cell.id, noatime), ("xfs", xfs)):
+    for wanted, found in (
+        ("ext4 defaults", ext4),
+        ("noatime", noatime),
+        (noatime.cell.id, noatime),
+        ("xfs", xfs),
+    ):
         first, *others = explanations.chosen(stacks, "w", wanted, None)
         assert first is found
         assert others == [each for each in stacks if each is not found]
