@@ -461,6 +461,18 @@ def test_a_figure_of_0_needs_more_trials_at_a_look() -> None:
         assert found.verdict is verdict
 
 
+def test_a_figure_of_0_has_the_level_of_the_look_also_after_a_failed_trial() -> None:
+    """After 13 blocks, the second and the eleventh of 12 values; after 12, the first and the last one."""
+    values: list[float | None] = [5.0, 0.0, 9.0, 3.0, 11.0, 1.0, 7.0, 10.0, 2.0, 8.0, 4.0, 6.0]
+    ranges = []
+    for spoilt in (values, [*values[:3], None, *values[3:]]):
+        found = answer(
+            claim("ext4 < 5%", metric="cpu_user"), [(EXT4, spoilt)], "cpu_user", looks=Looks(first=4)
+        )
+        ranges.append((found.findings[0].low, found.findings[0].high))
+    assert ranges == [(0.0, 11.0), (1.0, 10.0)]
+
+
 def test_a_mean_of_figures_may_be_0() -> None:
     values = [(cell("ext4", "a"), [0.0, *[4.0] * 9]), (cell("ext4", "b", bs="8k"), [9.0] * 10)]
     found = answer(claim("overall ext4 in 5%..7%", metric="cpu_user"), values, "cpu_user")
@@ -490,13 +502,15 @@ def test_looking_again_and_again_takes_wider_intervals() -> None:
     assert looked.coverage == 0.95
 
 
-def test_a_failed_trial_does_not_make_a_look_use_the_level_of_the_one_before() -> None:
+@pytest.mark.parametrize("lost", [2, 4])
+def test_a_failed_trial_does_not_make_a_look_use_the_level_of_the_one_before(lost: int) -> None:
     """After five blocks, one of them without a usable trial, it is the second look, and not the first again."""
-    spoilt: list[float | None] = [100.0, 100.0, None, 100.0, 100.0]
+    spoilt: list[float | None] = [100.0] * 5
+    spoilt[lost] = None
     values = [200.0, *noisy(200.0)]
     looks = Looks(first=4)
     found = answer(claim("xfs > ext4"), [(EXT4, spoilt), (XFS, values)], looks=looks).findings[0]
-    common = {block: value for block, value in enumerate(values) if block != 2}
+    common = {block: value for block, value in enumerate(values) if block != lost}
     second = compare_at_look(common, dict.fromkeys(common, 100.0), looks=looks, blocks=5)
     assert (found.low, found.high) == (known(second.interval).low, known(second.interval).high)
 
