@@ -14,7 +14,7 @@ import pytest
 from benches.gate_rule import compared as simulated
 from benches.gate_rule import judged, series, share
 from tests.made import campaign, known, stored
-from tests.unit.compared import BEGUN, CLAT, FACTS, around, cell, compared, trials
+from tests.unit.compared import BEGUN, CLAT, FACTS, IOPS, around, cell, compared, trials
 
 from fslab.analysis import regression_gate
 from fslab.analysis.campaign_comparison_lines import CampaignComparison
@@ -234,6 +234,31 @@ class TestGate:
         assert self.counts(self.judged([1.5])) == (0, 1, 0)
         assert self.counts(self.judged([1.5], slower=None, different=True)) == (1, 0, 0)
         assert self.counts(self.judged([1.0], slower=None, different=True)) == (0, 1, 0)
+
+    def test_the_more_severe_of_two_answers_counts(self) -> None:
+        for factor in (0.5, 1.5):
+            assert self.counts(self.judged([factor], different=True)) == (1, 0, 0)
+
+    def test_a_stack_is_not_slower_than_itself_but_can_fail(self) -> None:
+        one = cell()
+        crashed = {"status": Status.FAILED, "failure": "crashed", "metrics": {}}
+        half = trials(one, around(50), "b")
+        for limits in LIMITS:
+            for b, counted in (
+                (half, (0, 1, 0)), ([each.model_copy(update=crashed) for each in half], (1, 0, 0)),
+            ):  # fmt: skip
+                found = compared(trials(one, around(100)), b).model_copy(update={"same_stack": "ext4"})
+                assert self.counts(gate(found, **limits)) == counted
+
+    def test_no_smaller_difference_is_ruled_out_than_that_of_the_widest_margin(self) -> None:
+        tail = Metric(name="clat_p99", unit=Unit.NANOSECONDS, better=Direction.LOWER)
+        one, other = cell(workload="one"), cell(workload="other")
+        a, b = (
+            [*trials(one, around(100), side), *trials(other, around(100), side, tail)] for side in ("a", "b")
+        )
+        found = compared(a, b, metrics_of=lambda of: (tail,) if of.name == "other" else (IOPS,))
+        least, most = sorted(line.answer.margin for line in found.lines)
+        assert least < most == gate(found, slower=None, different=True).margin
 
     def test_latency_is_worse_when_it_is_higher(self) -> None:
         one = cell(workload="sync")
