@@ -19,19 +19,17 @@ from fslab.system.files import opened, write_all
 def fill(base: Path, log: Path) -> int:
     """Write ``STALE`` into the sectors of ``base`` that are zeros and to which ``log`` first writes contents of files,
     alone or with zeros in the same 4 KiB block. Returns the number of blocks."""
-    written, count = set[int](), 0
+    count, written = 0, dict[int, int]()  # by block, a bit for each sector: a log can be as large as memory
     with opened(base, os.O_RDWR) as image:
         for offset, data in disk_server.writes(log):
             for at, block in _blocks(offset, data):
-                sectors = range(at, at + len(block), SECTOR_BYTES)
-                if (
-                    written.isdisjoint(sectors)
-                    and _is_of_files(block)
-                    and not any(os.pread(image, len(block), at))
-                ):
-                    write_all(image, STALE * len(sectors), at)
+                number, first = divmod(at // SECTOR_BYTES, BLOCK_BYTES // SECTOR_BYTES)
+                sectors = (1 << len(block) // SECTOR_BYTES) - 1 << first
+                before = written.get(number, 0)
+                if not before & sectors and _is_of_files(block) and not any(os.pread(image, len(block), at)):
+                    write_all(image, STALE * (len(block) // SECTOR_BYTES), at)
                     count += 1
-                written.update(sectors)
+                written[number] = before | sectors
     return count
 
 
