@@ -297,9 +297,11 @@ def test_the_options_of_a_run_are_those_of_its_plan(tmp_path: Path) -> None:
     assert " × 7 trials = " in said
     assert "the budget of 1 s may end it" in said
     assert f"\nexact commands of each cell: fslab {' '.join(asked)} --commands\n" in said
-    open_end = CliRunner().invoke(app, ["plan", str(study), "--until-decided", *there]).stdout
+    open_end = (
+        CliRunner().invoke(app, ["plan", str(study), "--until-decided", "--budget", "20d", *there]).stdout
+    )
     assert "until each claim is decided" in open_end
-    assert f" --until-decided {' '.join(there)} --commands\n" in open_end
+    assert f" --until-decided --budget 20d {' '.join(there)} --commands\n" in open_end
 
 
 def test_a_kernel_file_is_not_on_the_other_machine() -> None:

@@ -46,8 +46,8 @@ def plan(
     from fslab.api import plans
 
     with plans.on_machine(machine) as where:
-        limit_s = run_options.seconds(budget)
-        limit = [] if limit_s is None else [f"budget={limit_s:g}s"]
+        run_options.seconds(budget)  # refuses a wrong one by the name of the option
+        limit = [] if budget is None else [f"budget={budget}"]
         loaded = changes.load(study, *repeats.settings(), *limit)
         made = plans.plan(loaded)
         claims = plans.claims_lines(loaded, made)
