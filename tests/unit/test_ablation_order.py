@@ -6,7 +6,7 @@ import os
 
 from tests import made
 
-from fslab.api.explanations import ablation_of, slower_and_faster
+from fslab.api.ablations import ablation_of, slower_and_faster
 from fslab.explain.evidence import Evidence
 from fslab.stopping_settings import StoppingRule
 

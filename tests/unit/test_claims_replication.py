@@ -29,6 +29,7 @@ from fslab.cli import claims as cli_claims
 from fslab.cli import run
 from fslab.errors import InterruptedBySignal, StoreError
 from fslab.explain.evidence import Certainty, Evidence, Explanation
+from fslab.explain.ranking import NOTABLE
 from fslab.machine import facts
 from fslab.plan.expand import expand
 from fslab.store.campaign import Campaign
@@ -322,7 +323,7 @@ def test_where_it_differs_the_mechanism_of_the_deciding_part_is_named(
     assert (reason.claim, reason.where) == ("3", "w on ext4 defaults")
     assert reason.text == "barriers of ext4 defaults."
     everything = [*cells.values()]
-    for without in (known[4:], [said("barriers", "w", "ext4 defaults", explanations.NOTABLE)]):
+    for without in (known[4:], [said("barriers", "w", "ext4 defaults", NOTABLE)]):
         known[:] = without  # what both have alike; what hardly weighs
         assert explanations.of_claims(verdicts, everything) == ()
     lines = list(replication.lines(page(reasons=(reason,))))

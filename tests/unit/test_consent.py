@@ -22,7 +22,7 @@ from tests import made
 from tests.unit import explained
 
 from fslab import feasibility
-from fslab.api import explanations, results
+from fslab.api import ablations, results
 from fslab.api.results import ResultStore
 from fslab.applications import REGISTRY as APPLICATIONS
 from fslab.campaign import cleanup, launch, traced
@@ -210,7 +210,7 @@ class TestEveryDoor:
         monkeypatch.setattr(feasibility, "check", lambda *_: {})
         found = store.campaign("c1").model_copy(update={"id": "c2"})
         with pytest.raises(UsageError, match="not allowed"):
-            explanations.run_ablation(found, store, Observer(), frozenset(), consent.of_user())
+            ablations.run_ablation(found, store, Observer(), frozenset(), consent.of_user())
         assert "/evil/modules" in capsys.readouterr().err
         assert not store.has("c2")
 

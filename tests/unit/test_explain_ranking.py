@@ -12,6 +12,7 @@ from tests.unit.explained import MIB, cell, seen, written
 from fslab.api import explanations
 from fslab.cli import explain
 from fslab.errors import UsageError
+from fslab.explain import ranking
 from fslab.explain.evidence import Certainty, Evidence, Explanation
 from fslab.explain.mechanisms import MOST_WEIGHT, statements_of
 from fslab.trial_record import Provenance, RunPart, Severity, ValidityWarning, Value
@@ -20,7 +21,7 @@ from fslab.units import Unit
 
 def ranked(
     monkeypatch: pytest.MonkeyPatch, stacks: list[Evidence], *found: tuple[str, str, float]
-) -> list[explanations.RankedMechanism]:
+) -> list[ranking.RankedMechanism]:
     """Rank statements, given as mechanism, stack and weight."""
     same: dict[str, Any] = {"workload": "w", "text": "", "certainty": Certainty.OBSERVED, "refuted_by": "r"}
     statements = [
@@ -28,7 +29,7 @@ def ranked(
         for mechanism, stack, weight in found
     ]
     monkeypatch.setattr("fslab.explain.mechanisms.all_statements", lambda _: iter(statements))
-    return explanations.ranking(stacks)
+    return ranking.ranking(stacks)
 
 
 def test_mechanisms_are_ranked_by_their_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,8 +66,8 @@ def test_a_disk_counts_by_the_time_that_it_takes_for_the_same_work() -> None:
         timed(name, 10, iops, disk_service_mean=1e9 / iops, device_busy=10.0, device_flush_time=0.0)
         for name, iops in (("a", 1000.0), ("b", 980.0), ("slow", 500.0))
     ]
-    (alike,) = explanations.ranking(disks[:2])
-    (differ,) = explanations.ranking(disks[::2])
+    (alike,) = ranking.ranking(disks[:2])
+    (differ,) = ranking.ranking(disks[::2])
     assert (alike.mechanism, alike.why_not) == (
         "disk-time",
         "all stacks have it alike, within 10 % of the run",
@@ -99,11 +100,11 @@ def test_what_the_faster_stack_has_more_of_is_not_what_slows_the_other_down() ->
     """The faster one has more extents for each byte: it explains nothing, unless it can make a stack faster."""
     slow = timed("slow", 10, 500, **written(100, 2.0))
     fast = timed("fast", 10, 1000, **written(100, 4.0))
-    ((_, found),) = [each for each in explanations.in_order([slow, fast]) if each[0] is fast]
+    ((_, found),) = [each for each in ranking.in_order([slow, fast]) if each[0] is fast]
     assert [(each.mechanism, why_not) for each, why_not in found] == [
         ("amplification", "stacks with more of it were faster than those with less")
     ]
-    assert explanations.on_page([slow, fast], most=0) == ((), ())
+    assert ranking.on_page([slow, fast], most=0) == ((), ())
     cached = timed("fast", 10, 1000, **written(100), delayed_allocation_bytes=64.0 * MIB)
     assert ("delayed-allocation", "fast") in first_of(timed("slow", 10, 500, **written(100)), cached)
 
@@ -114,7 +115,7 @@ def test_of_three_stacks_those_count_that_a_mechanism_can_explain() -> None:
         timed(name, 10, iops, **written(100, ratio))
         for name, iops, ratio in (("fastest", 2000, 6.0), ("medium", 1000, 1.0), ("slowest", 500, 4.0))
     ]
-    (found,) = explanations.ranking(stacks)
+    (found,) = ranking.ranking(stacks)
     assert (found.mechanism, found.strongest.stack, found.why_not) == ("amplification", "slowest", "")
     assert found.contrast == pytest.approx(3.0)
 
@@ -124,7 +125,7 @@ def test_where_the_time_of_a_stack_is_unknown_shares_are_compared_as_they_are() 
     known, unknown = timed("known", 10, 1000, **disk), seen(cell("ext4", name="unknown"), {})
     assert not unknown.times
     for stacks in ([known, unknown], [unknown, known]):
-        (found,) = explanations.ranking(stacks)
+        (found,) = ranking.ranking(stacks)
         assert (found.mechanism, found.strongest.stack) == ("disk-time", "known")
         assert found.contrast == pytest.approx(found.strongest.weight)
 
@@ -137,15 +138,15 @@ def test_stacks_are_compared_under_one_workload() -> None:
     ]
     even = [replace(timed(name, 10, 500, **written(100, 3.0)), workload="even") for name in ("a", "b")]
     third = replace(timed("c", 10, 500, **written(100, 1.0)), workload="other")
-    (alike,) = explanations.ranking([*even, third])
+    (alike,) = ranking.ranking([*even, third])
     assert (alike.alike, alike.contrast) == (True, 0.0)
-    (found,) = explanations.ranking([*even, *differ])
+    (found,) = ranking.ranking([*even, *differ])
     assert (found.strongest.workload, found.strongest.stack, found.can_explain) == ("w", "a", True)
     assert found.contrast == pytest.approx(2.0)
-    told = {(each.workload, each.stack): why for each, ((_, why),) in explanations.in_order([*even, *differ])}
+    told = {(each.workload, each.stack): why for each, ((_, why),) in ranking.in_order([*even, *differ])}
     alike_words = "all stacks have it alike"
     assert told == {("w", "a"): "", ("w", "b"): "", ("even", "a"): alike_words, ("even", "b"): alike_words}
-    assert explanations.unexplained([*even, *differ, third]) == ["even"]
+    assert ranking.unexplained([*even, *differ, third]) == ["even"]
 
 
 def test_a_short_commit_interval_is_named_before_what_a_commit_waits_for() -> None:
@@ -174,7 +175,7 @@ def test_time_in_the_kernel_is_said_but_comes_after_what_says_why() -> None:
         for name, seconds, cpu_s in (("delalloc", 1.21, 0.309), ("nodelalloc", 1.51, 0.595))
     )
     assert first_of(fast, slow) == [("kernel-cpu", "nodelalloc")]
-    (told,) = (each.strongest.text for each in explanations.ranking([fast, slow]))
+    (told,) = (each.strongest.text for each in ranking.ranking([fast, slow]))
     assert told == "The tool used 595 ms of CPU time in the kernel: 39 % of the run."
     rates = ((seconds, Value(value=1 / seconds, unit=Unit.FILES_PER_SECOND)) for seconds in (1.0, 35.0))
     searched = [
@@ -201,7 +202,7 @@ def test_of_two_stacks_what_they_differ_in_comes_first() -> None:
         seen(cell("ext4", mount), figures | {"device_flushes": flushes})
         for mount, flushes in (("defaults", 830.0), ("nobarrier", 0.0))
     ]
-    (_, flushing), (_, other) = explanations.in_order(stacks)
+    (_, flushing), (_, other) = ranking.in_order(stacks)
     assert (flushing[0][0].mechanism, flushing[0][1]) == ("barriers", "")
     assert {why_not for _, why_not in (*flushing[1:], *other)} == {"all stacks have it alike"}
     assert [each.mechanism for each in statements_of(stacks[0])].index("barriers") > 1, (
@@ -211,7 +212,7 @@ def test_of_two_stacks_what_they_differ_in_comes_first() -> None:
 
 def first_of(*stacks: Evidence) -> list[tuple[str, str]]:
     """Return the mechanisms that differ, each with its strongest stack."""
-    return [(each.mechanism, each.strongest.stack) for each in explanations.ranking(stacks) if not each.alike]
+    return [(each.mechanism, each.strongest.stack) for each in ranking.ranking(stacks) if not each.alike]
 
 
 def run_of(seconds: float) -> dict[str, Any]:
@@ -306,7 +307,7 @@ def test_a_page_begins_with_what_differs_as_the_terminal_does(monkeypatch: pytes
     a, b = (each.stack for each in stacks)
     found = ("page-cache", a, 10.0), ("page-cache", b, 9.5), ("journal", a, 0.5), ("barriers", b, 2.0)
     ranked(monkeypatch, stacks, *found)
-    first, others = explanations.on_page(stacks, most=1)
+    first, others = ranking.on_page(stacks, most=1)
     assert [(each.mechanism, each.stack) for each in first] == [("barriers", b), ("journal", a)]
     assert [(each.mechanism, each.stack) for each in others] == [("page-cache", a)], "all have it alike"
 

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from fslab.analysis.workload_groups import headline_metrics
-from fslab.api import explanations
 from fslab.api.claims import of_campaign
 from fslab.claims.model import Verdicts
 from fslab.errors import FslabError
+from fslab.explain import ranking
 from fslab.explain.evidence import evidence_of
 from fslab.report import paper_table
 from fslab.report.build import build
@@ -56,7 +56,7 @@ def _source(campaign: Campaign, store: Store, verdicts: Verdicts | None) -> Camp
     if large is None:
         trials = store.trials(campaign.id, raw=True, known=campaign.cells)
         found = evidence_of(campaign.cells, trials, store.traced(campaign.id))
-        first, others = explanations.on_page(found, MOST)
+        first, others = ranking.on_page(found, MOST)
         return CampaignSource(
             campaign=campaign, trials=trials, statements=first, other_statements=others, verdicts=verdicts
         )

@@ -166,18 +166,18 @@ class _Again:
 
     def ablate(self, everything: list[Evidence], more: More, *, first: bool, as_json: bool) -> None:
         """Run the ablation. If there are many mechanisms, test each alone first, then the effective ones together."""
-        from fslab.api import explanations
+        from fslab.api import ablations
         from fslab.cli import progress
 
-        slow, fast, metric = explanations.slower_and_faster(everything, first=first)
+        slow, fast, metric = ablations.slower_and_faster(everything, first=first)
 
         def measured(names: list[str]) -> tuple[Campaign, Attribution | None]:
-            made = explanations.ablation_of(self.campaign, slow, fast, metric, names, more.trials)
+            made = ablations.ablation_of(self.campaign, slow, fast, metric, names, more.trials)
             with progress.shown(console(stderr=True), quiet=False, silent=False) as shown:
-                return explanations.run_ablation(made, self.store, shown, self.wipe, self.agreed)
+                return ablations.run_ablation(made, self.store, shown, self.wipe, self.agreed)
 
         made, found = measured(more.only or [])
-        together = [] if found is None or found.complete else explanations.effective(made, found)
+        together = [] if found is None or found.complete else ablations.effective(made, found)
         if together:
             if not as_json:  # JSON is one document: that of the last round
                 _print_ablation(made, self.store, as_json=False)
@@ -187,7 +187,7 @@ class _Again:
 
 def _print_ablation(campaign: Campaign, store: Store, *, as_json: bool) -> None:
     """Print what the ablation of a campaign shows."""
-    from fslab.api.explanations import read_ablation
+    from fslab.api.ablations import read_ablation
     from fslab.explain import settings
     from fslab.explain.ablation import as_document, in_words
 
@@ -209,10 +209,11 @@ def show(everything: Sequence[Evidence]) -> None:
     it."""
     from rich.text import Text
 
-    from fslab.api import explanations
+    from fslab.api.explanations import withdrawn
+    from fslab.explain.ranking import in_order
 
     screen = console()
-    for seen, found in explanations.in_order(everything):
+    for seen, found in in_order(everything):
         about = Text(f"{seen.workload}, {seen.stack}", style="bold")
         screen.print(about if found else about.append(": no mechanism found", style="not bold"))
         for statement, why_not in found:
@@ -222,7 +223,7 @@ def show(everything: Sequence[Evidence]) -> None:
                 print_wrapped(f"      {figure}", style="dim")
             if statement.refuted_by:
                 print_wrapped(f"      falsified if: {statement.refuted_by}", style="dim")
-        for why in explanations.withdrawn(seen):
+        for why in withdrawn(seen):
             print_wrapped(f"  trace not used: {why}")
     _print_unexplained(everything)
 
@@ -232,9 +233,9 @@ def show_ranked(everything: Sequence[Evidence], in_commands: str) -> None:
 
     ``in_commands``: how commands name the campaign.
     """
-    from fslab.api import explanations
+    from fslab.explain.ranking import ranking
 
-    ranked = explanations.ranking(everything)
+    ranked = ranking(everything)
     if not ranked:
         print_wrapped(f"no mechanism found in {counted(len(everything), 'cell')}")
         return
@@ -257,9 +258,9 @@ def show_ranked(everything: Sequence[Evidence], in_commands: str) -> None:
 
 
 def _print_unexplained(everything: Sequence[Evidence]) -> None:
-    from fslab.api import explanations
+    from fslab.explain.ranking import unexplained
 
-    if found := explanations.unexplained(everything):
+    if found := unexplained(everything):
         print_wrapped(f"no mechanism found that can explain a difference between the stacks: {listed(found)}")
 
 

@@ -1,0 +1,176 @@
+"""The ranking of mechanisms: which can explain why the stacks of a workload differ, and which differ most. Pure.
+
+A mechanism is ranked by its contrast between stacks, not by its weight on one: what all have alike explains nothing.
+"""
+
+import statistics
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+
+from fslab.cell import Frozen
+from fslab.explain import mechanisms
+from fslab.explain.evidence import Evidence, Explanation
+from fslab.explain.mechanisms import REGISTRY as MECHANISMS
+from fslab.explain.mechanisms import Mechanism, bounded
+
+NOTABLE = 1.0
+ALIKE = 0.1  # × the weight, or × the run for what takes a share of it: up to this, a contrast is none
+
+
+class RankedMechanism(Frozen):
+    """A mechanism. ``cells``: where it was found.
+
+    ``contrast``: the largest difference in weight between two stacks under one workload. A mechanism that all stacks
+    have ``alike`` explains no difference between them. ``opposed``: nor does this one, because each stack that has more
+    of it was faster in each trial than those that have less (of what speeds up: slower). ``strongest``: the explanation
+    on the stack of the two that has more, with its ``weight``.
+    """
+
+    mechanism: str
+    summary: str
+    weight: float
+    contrast: float
+    cells: tuple[str, ...]
+    strongest: Explanation
+    alike: bool
+    opposed: bool
+
+    @property
+    def can_explain(self) -> bool:
+        return not self.alike and not self.opposed
+
+    @property
+    def why_not(self) -> str:
+        """Why it explains no difference, in words; empty if it can explain one."""
+        if self.alike:
+            return "all stacks have it alike" + ", within 10 % of the run" * (
+                self.strongest.takes is not None
+            )
+        was = "slower" if MECHANISMS.get(self.mechanism).speeds_up else "faster"
+        return f"stacks with more of it were {was} than those with less" if self.opposed else ""
+
+
+def ranking(everything: Sequence[Evidence]) -> list[RankedMechanism]:
+    """Return the mechanisms found: first the one in whose evidence the stacks differ most, then the strongest; those
+    that cannot explain a difference are last."""
+    found: dict[str, list[Explanation]] = {}
+    for each in mechanisms.all_statements(everything):
+        found.setdefault(each.mechanism, []).append(each)
+    ranked = [_ranked(name, each_of, everything) for name, each_of in found.items()]
+    return sorted(
+        ranked,
+        key=lambda each: (
+            not each.can_explain, each.alike, -each.contrast, -each.weight, -len(each.cells), each.mechanism
+        ),
+    )  # fmt: skip
+
+
+def in_order(everything: Sequence[Evidence]) -> Iterator[tuple[Evidence, list[tuple[Explanation, str]]]]:
+    """Yield each cell with its statements, in the order of the ranking of all cells of its workload, and why the
+    mechanism explains no difference between these."""
+    ranked: dict[str, dict[str, tuple[int, str]]] = {}
+    for seen in everything:
+        if seen.workload not in ranked:
+            beside = [each for each in everything if each.workload == seen.workload]
+            places = enumerate(ranking(beside))
+            ranked[seen.workload] = {each.mechanism: (place, each.why_not) for place, each in places}
+        own = ranked[seen.workload]
+        found = sorted(mechanisms.statements_of(seen), key=lambda each: own[each.mechanism])
+        yield seen, [(each, own[each.mechanism][1]) for each in found]
+
+
+def unexplained(everything: Sequence[Evidence]) -> list[str]:
+    """Return the workloads on several stacks without a mechanism that can explain a difference between these."""
+    beside: dict[str, list[Evidence]] = {}
+    for seen in everything:
+        if seen.trials:
+            beside.setdefault(seen.workload, []).append(seen)
+    return [
+        workload
+        for workload, cells in beside.items()
+        if len(cells) > 1 and not any(each.can_explain for each in ranking(cells))
+    ]
+
+
+def _ranked(name: str, found: Sequence[Explanation], everything: Sequence[Evidence]) -> RankedMechanism:
+    """Return the mechanism as it is under the workload where it explains most."""
+    known = [seen for seen in everything if seen.trials or seen.traced]
+    under = [
+        _under(
+            MECHANISMS.get(name),
+            [each for each in found if each.workload == workload],
+            [seen for seen in known if seen.workload == workload],
+        )
+        for workload in dict.fromkeys(each.workload for each in found)
+    ]
+    most = max(under, key=lambda each: (each.can_explain, each.contrast))
+    cells = dict.fromkeys(f"{each.workload} on {each.stack}" for each in found)
+    return most.model_copy(update={"cells": tuple(cells)})
+
+
+def _under(
+    mechanism: Mechanism, found: Sequence[Explanation], compared: Sequence[Evidence]
+) -> RankedMechanism:
+    """Return the mechanism under one workload: the two stacks that differ in it most, of those that it can explain."""
+    weights, timed = _weights(found, compared), _timed(compared)
+    strongest = {each.stack: each for each in sorted(found, key=lambda each: each.weight)}
+
+    def least(stack: str) -> float:
+        return ALIKE if timed and strongest[stack].takes is not None else ALIKE * weights[stack]
+
+    stack = max(strongest, key=lambda stack: weights[stack])
+    contrast, opposed, alike = weights[stack], False, not weights[stack]
+    if len(compared) > 1:
+        pairs = [
+            (
+                not _opposed(more, less, mechanism.speeds_up),
+                weights[more.stack] - weights[less.stack],
+                more.stack,
+            )
+            for more, less in permutations(compared, 2)
+            if weights[more.stack] > weights[less.stack]
+        ]
+        differing = [each for each in pairs if each[1] > least(each[2])]
+        explains, contrast, stack = max(differing or pairs, default=(True, 0.0, stack))
+        opposed, alike = not explains, not differing
+    return RankedMechanism(
+        mechanism=mechanism.name, summary=mechanism.summary, weight=weights[stack], strongest=strongest[stack],
+        contrast=min(contrast, NOTABLE) if mechanism.general else contrast, cells=(), alike=alike, opposed=opposed,
+    )  # fmt: skip
+
+
+def _weights(found: Sequence[Explanation], compared: Sequence[Evidence]) -> dict[str, float]:
+    """Return the weight on each stack; 0 without an explanation.
+
+    What takes a share of the run counts by its time for the same work, as a multiple of the time that the fastest stack
+    takes for that work: so what a stack needs more of the disk or the CPU is comparable with what it is slower by.
+    """
+    times = {seen.stack: statistics.median(seen.times) for seen in compared} if _timed(compared) else {}
+    weights = dict.fromkeys((seen.stack for seen in compared), 0.0)
+    for each in found:
+        weight = each.weight
+        if each.takes is not None and times:
+            weight = bounded(each.takes * times[each.stack] / min(times.values()))
+        weights[each.stack] = max(weight, weights.get(each.stack, 0.0))
+    return weights
+
+
+def _timed(compared: Sequence[Evidence]) -> bool:
+    """Return whether it is known how long each stack takes for the same work."""
+    return len(compared) > 1 and all(seen.times for seen in compared)
+
+
+def _opposed(more: Evidence, less: Evidence, speeds_up: bool | None) -> bool:
+    """Return whether the stack with more of a mechanism was faster in each trial; of what speeds up, slower."""
+    fast, slow = (less, more) if speeds_up else (more, less)
+    return speeds_up is not None and bool(fast.times and slow.times) and max(fast.times) < min(slow.times)
+
+
+def on_page(
+    everything: Sequence[Evidence], most: int
+) -> tuple[tuple[Explanation, ...], tuple[Explanation, ...]]:
+    """Return the strongest statement on each mechanism that can explain a difference, in the order of the ranking, and
+    at most ``most`` others, those with the most weight first."""
+    first = tuple(each.strongest for each in ranking(everything) if each.can_explain)
+    others = [each for each in mechanisms.all_statements(everything) if each not in first]
+    return first, tuple(sorted(others, key=lambda statement: -statement.weight)[:most])
