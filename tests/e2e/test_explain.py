@@ -40,6 +40,10 @@ def test_counters_trace_and_ablation(campaign: Fslab) -> None:
     document = campaign.json("explain", "--json")
     assert said(document, "data-journalling") == said(document, "direct-not-honoured")
     assert all("journal" in stack for stack in said(document, "direct-not-honoured"))
+    assert {each["mechanism"] for each in document["mechanisms"]} >= {
+        "data-journalling",
+        "direct-not-honoured",
+    }
     first = next(each for each in document["statements"] if each["refuted_by"])
     assert first["figures"][0]["evidence"].startswith("probe ")
 

@@ -147,6 +147,12 @@ def test_stacks_are_compared_under_one_workload() -> None:
     alike_words = "all stacks have it alike"
     assert told == {("w", "a"): "", ("w", "b"): "", ("even", "a"): alike_words, ("even", "b"): alike_words}
     assert ranking.unexplained([*even, *differ, third]) == ["even"]
+    document = ranking.as_document([*even, *differ])
+    assert document["unexplained"] == ["even"]
+    (named,) = document["mechanisms"]
+    assert (named["strongest"], named["why_not"]) == ({"workload": "w", "stack": "a"}, None)
+    (named,) = ranking.as_document(even)["mechanisms"]
+    assert named["why_not"] == alike_words
 
 
 def test_a_short_commit_interval_is_named_before_what_a_commit_waits_for() -> None:

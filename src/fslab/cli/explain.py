@@ -80,7 +80,7 @@ def explain(
     """
     from fslab.api import explanations
     from fslab.api.explanations import chosen, evidence_of
-    from fslab.explain import settings
+    from fslab.explain import ranking, settings
 
     more.check()
     with open_store(store) as opened:
@@ -109,15 +109,13 @@ def explain(
                 return
         cells = [seen.cell for seen in everything]
         if as_json:
-            statements = explanations.as_document(everything)
-            unused = explanations.traces_not_used(everything)
-            differing = settings.differing(cells)
             print_json(
                 {
                     "campaign": found.id,
-                    "statements": statements,
-                    "traces_not_used": unused,
-                    "differing_settings": differing,
+                    **ranking.as_document(everything),
+                    "statements": explanations.as_document(everything),
+                    "traces_not_used": explanations.traces_not_used(everything),
+                    "differing_settings": settings.differing(cells),
                 }
             )
             return

@@ -6,6 +6,7 @@ A mechanism is ranked by its contrast between stacks, not by its weight on one: 
 import statistics
 from collections.abc import Iterator, Sequence
 from itertools import permutations
+from typing import Any
 
 from fslab.cell import Frozen
 from fslab.explain import mechanisms
@@ -77,6 +78,22 @@ def in_order(everything: Sequence[Evidence]) -> Iterator[tuple[Evidence, list[tu
         own = ranked[seen.workload]
         found = sorted(mechanisms.statements_of(seen), key=lambda each: own[each.mechanism])
         yield seen, [(each, own[each.mechanism][1]) for each in found]
+
+
+def as_document(everything: Sequence[Evidence]) -> dict[str, Any]:
+    """Return the ranking for JSON, and the workloads in which nothing can explain a difference.
+
+    A mechanism's ``strongest`` names the statement; ``why_not``: null if it can explain a difference.
+    """
+    ranked = [
+        {
+            **each.model_dump(mode="json", exclude={"alike", "opposed"}),
+            "strongest": {"workload": each.strongest.workload, "stack": each.strongest.stack},
+            "why_not": each.why_not or None,
+        }
+        for each in ranking(everything)
+    ]
+    return {"mechanisms": ranked, "unexplained": unexplained(everything)}
 
 
 def unexplained(everything: Sequence[Evidence]) -> list[str]:
