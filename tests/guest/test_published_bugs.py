@@ -12,7 +12,7 @@ import pytest
 from tests import made
 from tests.guest.conftest import cell
 
-from fslab.api import crash
+from fslab.api import crash_states
 from fslab.campaign.trial_dispatch import TrialMachines
 from fslab.cell import MachineSpec, TrialKey, WorkloadSpec
 from fslab.crash import bounded_sequences
@@ -72,7 +72,7 @@ def test_a_finding_of_a_guest_is_made_again_in_another_guest(
     )
     found = json.loads(record.raw["stdout"])["findings"]
     guests.end()
-    told = crash.crash_state(found[0]["id"], tmp_path / "state.img")
+    told = crash_states.crash_state(found[0]["id"], tmp_path / "state.img")
     assert (tmp_path / "state.img").stat().st_size == parse_size("320m")
     assert told["kernel"] == told["recorded_kernel"]
     assert [each["broken"] for each in told["findings"]] == [True]

@@ -166,7 +166,7 @@ class TestEveryDoor:
             ("campaign/traced.py", "run_trial"), ("campaign/guest_main.py", "run_trial"),
             ("campaign/trial_dispatch.py", "boot"), ("campaign/undo_journal.py", "boot"),  # the machine's boot id
             ("api/feature_tests.py", "TrialMachines"),  # what the user typed, and no study
-            ("api/crash.py", "TrialMachines"),  # replays a state in a guest, and runs no trial
+            ("api/crash_states.py", "TrialMachines"),  # replays a state in a guest, and runs no trial
         }  # fmt: skip
 
     @pytest.fixture(autouse=True)

@@ -503,7 +503,7 @@ def test_contents_differ() -> None:
 def test_what_does_not_go_together_is_said_before_anything_is_recorded(
     argv: list[str], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fslab.api.crash._check_root", lambda: None)
+    monkeypatch.setattr("fslab.api.crash.check_root", lambda: None)
     done = CliRunner().invoke(app, ["crash", "test", "/nowhere", *argv])
     assert isinstance(done.exception, UsageError)
     assert told in str(done.exception)
@@ -523,7 +523,7 @@ def test_what_does_not_go_together_is_said_before_anything_is_recorded(
 )
 def test_each_field_of_a_request_is_an_option(own: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[CrashRequest] = []
-    monkeypatch.setattr("fslab.api.crash._check_root", lambda: None)
+    monkeypatch.setattr("fslab.api.crash.check_root", lambda: None)
 
     def crash_test(request: CrashRequest) -> dict[str, Any]:
         asked.append(request)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from fslab.api import crash
+from fslab.api import crash_states
 from fslab.campaign import cleanup, guest_recordings
 from fslab.cell import MachineSpec
 from fslab.cli import crash as commands
@@ -133,7 +133,7 @@ def test_a_changed_recording_is_said_to_be_damaged(
     with pytest.raises(StoreError, match="damaged"):
         kept_recordings.load(identity, home)
     damaged = [{"id": identity, "filesystem": None, "runs": None, "first": None}]
-    assert crash.crash_recordings() == damaged
+    assert crash_states.crash_recordings() == damaged
     assert json.loads(CliRunner().invoke(commands.app, ["list", "--json"]).stdout) == damaged
 
 
@@ -187,7 +187,7 @@ def test_a_recording_that_does_not_fit_into_memory_is_not_read(
         (place / file).write_bytes(bytes(DISK_BYTES))
     with pytest.raises(NoSpaceError, match=r"the recording needs 64.* MiB of memory"):
         kept_recordings.load(place.name, home)
-    assert crash.crash_recordings()[0]["filesystem"] is None
+    assert crash_states.crash_recordings()[0]["filesystem"] is None
 
 
 def test_a_first_image_that_was_cut_short_is_not_taken_for_zeros(
@@ -246,7 +246,7 @@ def test_rows_and_marks_of_no_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["0a1b2c3d", "412-random-7"])
 def test_a_state_without_its_recording_is_told_how_it_is_written(name: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"'{name}' names no state") as refused:
-        crash.crash_state(name, tmp_path / "image")
+        crash_states.crash_state(name, tmp_path / "image")
     assert "0a1b2c3d.412-random-7" in str(refused.value)
 
 
@@ -298,11 +298,11 @@ def replayed(
     guest_recordings.take_over(shared, MachineSpec(type="uml"), "6.1.176")
     monkeypatch.setattr(cleanup, "opened_workspace", lambda *_: nullcontext(None))
     machines = SimpleNamespace(shared=lambda _: shared)
-    monkeypatch.setattr(crash, "TrialMachines", lambda **_: machines)
+    monkeypatch.setattr(crash_states, "TrialMachines", lambda **_: machines)
 
     def replay(reply: Any) -> dict[str, Any]:
         machines.ask = lambda *_, **__: reply
-        return crash.crash_state(f"{identity}.1-kept", tmp_path / "image")
+        return crash_states.crash_state(f"{identity}.1-kept", tmp_path / "image")
 
     return replay
 

@@ -85,4 +85,4 @@ def _copied(source: Path, target: Path) -> bool:
 def asked(name: str, shared: Path) -> dict[str, Any]:
     """Return the request to a guest: make a state again."""
     arguments = {"name": name, "shared": str(shared)}
-    return {"do": "call", "function": "fslab.api.crash:crash_state_in_guest", "arguments": arguments}
+    return {"do": "call", "function": "fslab.api.crash_states:crash_state_in_guest", "arguments": arguments}

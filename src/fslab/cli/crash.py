@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fslab.api import crash
+from fslab.api import crash, crash_states
 from fslab.cli.common import JsonOption, print_json, say
 from fslab.cli.option_groups import App
 from fslab.crash.trial_request import CrashRequest, FaultRequest, RecoveryRequest
@@ -79,7 +79,7 @@ def replay(
         modules: Directory with the modules of that kernel.
     """
     image = (output or Path(f"{name}.img")).absolute()
-    told = crash.crash_state(name, image, kernel=kernel, modules=modules)
+    told = crash_states.crash_state(name, image, kernel=kernel, modules=modules)
     if as_json:
         print_json(told)
         return
@@ -93,7 +93,7 @@ def replay(
 @app.command("list", short_help="List the stored recordings.")
 def listing(*, as_json: JsonOption = False) -> None:
     """List the stored recordings of broken promises."""
-    found = crash.crash_recordings()
+    found = crash_states.crash_recordings()
     if as_json:
         print_json(found)
         return
