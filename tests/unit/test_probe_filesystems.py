@@ -58,6 +58,13 @@ def test_the_journal_s_averages_become_sums(tmp_path: Path) -> None:
     assert found["journal_commit_mean"] == 3000 * 1000, "the kernel's moving average"
 
 
+def test_a_journal_on_a_disk_of_its_own_has_the_name_of_that_disk(tmp_path: Path) -> None:
+    probe = REGISTRY.get("jbd2")
+    write(tmp_path / "proc/fs/jbd2/loop8/info", JBD2.format(commits=2, us=1000, logged=8, blank=" "))
+    assert probe.snapshot(target(tmp_path, "loop7", "loop8"))["logged_blocks"] == 8
+    assert probe.snapshot(target(tmp_path, "loop7", "loop9")) == {}, "of another file system"
+
+
 def test_without_a_journal_there_are_no_figures(tmp_path: Path) -> None:
     for name in ("jbd2", "ext4", "xfs", "btrfs"):
         probe = REGISTRY.get(name)

@@ -1,11 +1,13 @@
 """The journal of ext3 and ext4: number of commits, and number of blocks written.
 
-Reads ``/proc/fs/jbd2/DEVICE-*/info`` (fs/jbd2/journal.c, jbd2_seq_info_show), which unmounting removes; some 20 µs.
+Reads ``/proc/fs/jbd2/DEVICE-INODE/info``, or of a journal on a disk of its own ``/proc/fs/jbd2/DEVICE/info``
+(fs/jbd2/journal.c, jbd2_seq_info_show), which unmounting removes; some 20 µs.
 """
 
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work, grown
 from fslab.trial_record import Value
@@ -31,10 +33,9 @@ class Jbd2(Probe):
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return the averages by name, and the block size; nothing without a jbd2 journal."""
-        files = sorted(target.proc.glob(f"fs/jbd2/{target.volume}-*/info")) if target.volume else []
-        if not files:
+        if (info := _info(target)) is None:
             return {}
-        text = files[0].read_text()
+        text = info.read_text()
         found = {name: line.search(text) for name, line in _LINES.items()}
         numbers = {name: int(match[1]) for name, match in found.items() if match}
         return {**numbers, "block_bytes": os.statvfs(target.directory).f_bsize}
@@ -58,6 +59,12 @@ class Jbd2(Probe):
                 "journal_commit_mean": Value(value=mean, unit=Unit.NANOSECONDS),
             }
         )
+
+
+def _info(target: Target) -> Path | None:
+    own = target.proc.glob(f"fs/jbd2/{target.volume}-*/info") if target.volume else ()
+    external = (target.proc / f"fs/jbd2/{device}/info" for device in target.devices)
+    return next((path for path in (*own, *external) if path.exists()), None)
 
 
 def _sums(snapshot: Snapshot) -> dict[str, int]:
