@@ -189,6 +189,13 @@ class Evidence:
         return len(parts) if isinstance(parts, list) else 1
 
     @property
+    def disks_at_once(self) -> int:
+        """The number of disks that work at the same time: one if the journal has its own, because a commit flushes the
+        disk of the files before it writes its last block (``jbd2_journal_commit_transaction``)."""
+        parsed = self._parsed
+        return 1 if parsed is not None and parsed.layout.turns else self.disks
+
+    @property
     def cpus(self) -> int:
         """The number of processors, as the trials found them."""
         return next((cpus for trial in self.trials if (cpus := trial.provenance.machine.get("cpus"))), 1)

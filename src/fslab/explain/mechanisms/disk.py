@@ -45,7 +45,7 @@ class DiskTime(Mechanism):
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         mean = evidence.figure("disk_service_mean", "mean time of the disk")
-        share = evidence.share_of_run("device_busy", evidence.disks, without="device_flush_time")
+        share = evidence.share_of_run("device_busy", evidence.disks_at_once, without="device_flush_time")
         if mean is None or mean.value < _SHORTEST_NS:
             return
         names = {f"{name}es" if name == "flush" else f"{name}s": f"disk_{name}_mean" for name in _REQUESTS}

@@ -127,7 +127,7 @@ class Barriers(Mechanism):
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         flushes = evidence.per_sync("device_flushes", "cache flushes per fsync")
-        share = evidence.share_of_run("device_flush_time", evidence.disks)
+        share = evidence.share_of_run("device_flush_time", evidence.disks_at_once)
         each = 0.0 if flushes is None else flushes.value / evidence.disks
         if each > 0.2:
             several = evidence.disks > 1

@@ -76,6 +76,7 @@ class Layout(ABC, Generic[O]):
     ``least_disk_bytes``: the size of the smallest disk that it accepts. ``undo_kind``: the kind of its objects in a
     campaign's journal, None if it creates none. ``encrypts``: where zeros are written, its disks hold other bytes.
     ``parities``: chunks of parity in each stripe, for which parts of stripes are read when others are written.
+    ``turns``: a disk is waited for before the other one is used.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Layout(ABC, Generic[O]):
     undo_kind: ClassVar[str | None] = None
     encrypts: ClassVar[bool] = False
     parities: ClassVar[int] = 0
+    turns: ClassVar[bool] = False
     Options: type[O]
 
     def disks(self, options: O) -> int:

@@ -36,6 +36,7 @@ class ExternalJournal(layouts.SeveralLayout[ExternalJournalOptions]):
 
     summary = "the journal of ext3, ext4 or XFS on a second disk"
     least_disk_bytes = LEAST_BYTES
+    turns = True
     Options = ExternalJournalOptions
 
     def disks(self, options: ExternalJournalOptions) -> int:  # noqa: ARG002
