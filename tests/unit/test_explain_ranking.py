@@ -250,6 +250,25 @@ def test_flushes_of_several_disks_at_once_take_their_time_once() -> None:
     assert found.weight == pytest.approx(1.0)
 
 
+def test_flushes_are_named_by_their_time_where_the_number_of_fsyncs_is_unknown() -> None:
+    """Filebench's varmail on a modelled hard disk, without and with nobarrier, as measured."""
+    mail = {"personality": "varmail"}
+    flushing, not_flushing = (
+        seen(
+            made.cell(made.spec("ext4", name=mount, mount_options=mount), "filebench", mail),
+            {"disk_service_mean": 3e6, "device_busy": busy, "device_flushes": flushes, "device_flush_time": took},
+            metrics={"ops_rate": Value(value=rate, unit=Unit.OPERATIONS_PER_SECOND)},
+            **run_of(4.2),
+        )
+        for mount, busy, flushes, took, rate in (
+            ("defaults", 4.05, 292.0, 3.9, 242.0), ("nobarrier", 2.5, 0.0, 0.0, 4770.0),
+        )
+    )  # fmt: skip
+    assert by_mechanism(flushing)["barriers"] == "Cache flushes (292) took 93 % of the run."
+    assert first_of(flushing, not_flushing)[0] == ("barriers", "defaults")
+    assert "barriers" not in by_mechanism(seen(flushing.cell, {"device_flushes": 292.0}, **run_of(4.2)))
+
+
 def test_the_disks_of_files_and_of_a_journal_flush_one_after_the_other() -> None:
     """200 files with fsync on a modelled hard disk, as measured: the flushes of both disks took 3.0 of 3.5 s."""
     disks = Provenance(parts={"run": RunPart(seconds=3.5)}, device={"parts": [{}, {}]})

@@ -7,6 +7,8 @@ from fslab.explain.mechanisms import Mechanism, Switch
 from fslab.units import format_size
 
 _LEAST_PER_TRANSACTION = 512  # below, transactions hardly write
+_FEW_FLUSHES = 0.2  # of each device, for each fsync
+_SLIGHT = 0.05  # of the run
 _PLAIN_TRANSACTION = 32 << 10  # some pages of a database, and those of its log
 
 
@@ -114,7 +116,7 @@ class Barriers(Mechanism):
     loses synced data. Documentation/block/writeback_cache_control.rst
     """
 
-    summary = "cache flushes per fsync"
+    summary = "cache flushes"
     cause = "cache flushes"
     filesystems = frozenset({"ext2", "ext3", "ext4", "btrfs", "f2fs", "nilfs2", "reiserfs"})
     unless = ("nobarrier", "barrier=0", "barrier=none", "fsync_mode=nobarrier")
@@ -126,22 +128,32 @@ class Barriers(Mechanism):
         return self.off_of_reiserfs if evidence.filesystem == "reiserfs" else super().switch(evidence)
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        flushes = evidence.per_sync("device_flushes", "cache flushes per fsync")
+        """Yield a statement if flushes take time, or if there is about one for each fsync or more.
+
+        Where only one of the two is known, that alone decides.
+        """
+        flushes = evidence.figure("device_flushes")
+        per_sync = evidence.per_sync("device_flushes", "cache flushes per fsync")
         share = evidence.share_of_run("device_flush_time", evidence.disks_at_once)
-        each = 0.0 if flushes is None else flushes.value / evidence.disks
-        if each > 0.2:
+        each = 0.0 if per_sync is None else per_sync.value / evidence.disks
+        if flushes is None or (each <= _FEW_FLUSHES and (share or 0.0) < _SLIGHT):
+            return
+        if per_sync is None:
+            text = f"Cache flushes ({flushes.value:.0f}) took {100 * (share or 0.0):.0f} % of the run"
+        else:
             several = evidence.disks > 1
+            per_sync = per_sync.model_copy(update={"name": f"{per_sync.name}{', all devices' * several}"})
             text = f"Each fsync caused {each:.2f} cache flushes of {'each' if several else 'the'} device on average"
-            took = "" if share is None else f"; they took {100 * share:.0f} % of the run"
-            yield self.explanation(
-                evidence,
-                f"{text}{took}.",
-                flushes and flushes.model_copy(update={"name": f"{flushes.name}{', all devices' * several}"}),
-                evidence.figure("device_flushes"),
-                evidence.figure("device_flush_time", "time of flushes"),
-                weight=each,
-                takes=share,
-            )
+            text += "" if share is None else f"; they took {100 * share:.0f} % of the run"
+        yield self.explanation(
+            evidence,
+            f"{text}.",
+            per_sync,
+            flushes,
+            evidence.figure("device_flush_time", "time of flushes"),
+            weight=each,
+            takes=share,
+        )
 
 
 class TransactionTraffic(Mechanism):
