@@ -311,6 +311,7 @@ def test_where_it_differs_the_mechanism_of_the_deciding_part_is_named(
         "fslab.explain.mechanisms.all_statements",
         lambda seen: (each for each in known if cells[each.workload, each.stack] in seen),
     )
+    monkeypatch.setattr("fslab.explain.mechanisms.Mechanism.known", lambda *_: True)
     (part,) = [part for name, part in replication.deciding(verdicts) if name == "2"]
     variants = part.model_copy(update={"what": "ext4 defaults / ext4 noatime"})
     monkeypatch.setattr(explanations, "deciding", lambda _: [("2", variants)])

@@ -172,6 +172,55 @@ def test_a_stack_without_a_usable_trial_is_not_one_without_the_mechanism() -> No
     stacks = [timed(name, 10, 500, **written(100, 2.0)) for name in ("a", "b")]
     failed = Evidence(cell=cell("xfs"), workload="w", stack="xfs", trials=[])
     assert first_of(*stacks, failed) == []
+    (alone,) = ranking.ranking([stacks[0], failed])
+    assert (alone.can_explain, alone.why_not) == (False, "unknown on the other stacks")
+    even, lone = (replace(each, workload="even") for each in stacks), stacks[0]
+    (compared,) = ranking.ranking([lone, *even])
+    assert (compared.strongest.workload, compared.why_not) == ("even", "all stacks have it alike")
+
+
+@pytest.mark.parametrize(
+    ("options", "stated", "unstated", "mechanism"),
+    [
+        ({}, {"journal_bytes": 90.0 * MIB}, {}, "journal"),
+        ({}, {"device_flushes": 16384.0}, {}, "barriers"),
+        ({"layout": "md-raid1"}, written(64, 1.5), written(64, 2.0), "amplification"),
+    ],
+)
+def test_what_is_unknown_of_a_stack_is_not_what_it_lacks(
+    options: dict[str, Any], stated: dict[str, float], unstated: dict[str, float], mechanism: str
+) -> None:
+    """A journal, flushes that this kernel does not count, and bytes of which a mirror made copies."""
+    known = seen(cell("ext4", name="known"), written(64) | stated)
+    unknown = seen(cell("ext4", name="unknown", **options), written(64) | unstated)
+    (found,) = [each for each in ranking.ranking([known, unknown]) if each.mechanism == mechanism]
+    assert (found.strongest.stack, found.why_not) == ("known", "unknown on the other stacks")
+    (alone,) = [each for each in ranking.ranking([known]) if each.mechanism == mechanism]
+    assert alone.can_explain
+
+
+def test_checksums_are_not_what_only_an_undisturbed_stack_has() -> None:
+    """The CPU time of the kernel's threads is unknown where another program ran."""
+    foreign = ValidityWarning(kind="foreign_load", severity=Severity.WARNING, message="", data={})
+    figures = written(64, tool_cpu_system_s=1.0, kernel_threads_cpu=1.0)
+    quiet = seen(cell(name="quiet"), figures)
+    busy = seen(cell(name="busy"), figures, validity=[foreign])
+    whys = {each.mechanism: each.why_not for each in ranking.ranking([quiet, busy])}
+    assert whys["data-checksums"] == "unknown on the other stacks"
+
+
+def test_the_journals_of_ext4_and_xfs_are_compared() -> None:
+    ext4 = seen(cell("ext4"), written(64, journal_bytes=192.0 * MIB, journal_commits=1.0))
+    xfs = seen(cell("xfs"), written(64, xfs_log_bytes=128.0 * MIB))
+    assert (
+        by_mechanism(ext4)["journal"]
+        == "192 MiB were written to the journal for 64 MiB of data, in 1 commit."
+    )
+    assert by_mechanism(xfs)["journal"] == "128 MiB were written to the journal for 64 MiB of data."
+    found = {each.mechanism: each for each in ranking.ranking([ext4, xfs])}["journal"]
+    assert found.strongest.stack == ext4.stack
+    assert found.contrast == pytest.approx(1.0)
+    assert "xfs-log" not in by_mechanism(xfs), "no transaction waited for a buffer of it"
 
 
 def test_time_in_the_kernel_is_said_but_comes_after_what_says_why() -> None:
@@ -337,7 +386,7 @@ def test_a_small_volume_is_named_where_commits_come_early() -> None:
 
 
 def test_a_page_begins_with_what_differs_as_the_terminal_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    stacks = [seen(cell(name), {}) for name in ("ext4", "btrfs")]
+    stacks = [seen(cell(name), {"device_flushes": 0.0}) for name in ("ext4", "btrfs")]
     a, b = (each.stack for each in stacks)
     found = ("page-cache", a, 10.0), ("page-cache", b, 9.5), ("journal", a, 0.5), ("barriers", b, 2.0)
     ranked(monkeypatch, stacks, *found)

@@ -23,8 +23,9 @@ class RankedMechanism(Frozen):
 
     ``contrast``: the largest difference in weight between two stacks under one workload. A mechanism that all stacks
     have ``alike`` explains no difference between them. ``opposed``: nor does this one, because each stack that has more
-    of it was faster in each trial than those that have less (of what speeds up: slower). ``strongest``: the explanation
-    on the stack of the two that has more, with its ``weight``.
+    of it was faster in each trial than those that have less (of what speeds up: slower). ``unknown``: nor does one that
+    is known of one stack only. ``strongest``: the explanation on the stack of the two that has more, with its
+    ``weight``.
     """
 
     mechanism: str
@@ -35,14 +36,17 @@ class RankedMechanism(Frozen):
     strongest: Explanation
     alike: bool
     opposed: bool
+    unknown: bool
 
     @property
     def can_explain(self) -> bool:
-        return not self.alike and not self.opposed
+        return not self.alike and not self.opposed and not self.unknown
 
     @property
     def why_not(self) -> str:
         """Why it explains no difference, in words; empty if it can explain one."""
+        if self.unknown:
+            return "unknown on the other stacks"
         if self.alike:
             return "all stacks have it alike" + ", within 10 % of the run" * (
                 self.strongest.takes is not None
@@ -87,7 +91,7 @@ def as_document(everything: Sequence[Evidence]) -> dict[str, Any]:
     """
     ranked = [
         {
-            **each.model_dump(mode="json", exclude={"alike", "opposed"}),
+            **each.model_dump(mode="json", exclude={"alike", "opposed", "unknown"}),
             "strongest": {"workload": each.strongest.workload, "stack": each.strongest.stack},
             "why_not": each.why_not or None,
         }
@@ -112,23 +116,30 @@ def unexplained(everything: Sequence[Evidence]) -> list[str]:
 def _ranked(name: str, found: Sequence[Explanation], everything: Sequence[Evidence]) -> RankedMechanism:
     """Return the mechanism as it is under the workload where it explains most."""
     known = [seen for seen in everything if seen.trials or seen.traced]
+    several = len({seen.stack for seen in everything}) > 1
     under = [
         _under(
             MECHANISMS.get(name),
             [each for each in found if each.workload == workload],
             [seen for seen in known if seen.workload == workload],
+            several=several,
         )
         for workload in dict.fromkeys(each.workload for each in found)
     ]
-    most = max(under, key=lambda each: (each.can_explain, each.contrast))
+    most = max(under, key=lambda each: (each.can_explain, not each.unknown, each.contrast))
     cells = dict.fromkeys(f"{each.workload} on {each.stack}" for each in found)
     return most.model_copy(update={"cells": tuple(cells)})
 
 
 def _under(
-    mechanism: Mechanism, found: Sequence[Explanation], compared: Sequence[Evidence]
+    mechanism: Mechanism, found: Sequence[Explanation], under: Sequence[Evidence], *, several: bool
 ) -> RankedMechanism:
-    """Return the mechanism under one workload: the two stacks that differ in it most, of those that it can explain."""
+    """Return the mechanism under one workload: the two stacks that differ in it most, of those that it can explain.
+
+    ``several``: whether stacks are compared at all. What is unknown of a stack is not what the stack lacks.
+    """
+    stated = {each.stack for each in found}
+    compared = [seen for seen in under if seen.stack in stated or mechanism.known(seen)]
     weights, timed = _weights(found, compared), _timed(compared)
     strongest = {each.stack: each for each in sorted(found, key=lambda each: each.weight)}
 
@@ -137,6 +148,7 @@ def _under(
 
     stack = max(strongest, key=lambda stack: weights[stack])
     contrast, opposed, alike = weights[stack], False, not weights[stack]
+    unknown = several and len(compared) == 1
     if len(compared) > 1:
         pairs = [
             (
@@ -153,6 +165,7 @@ def _under(
     return RankedMechanism(
         mechanism=mechanism.name, summary=mechanism.summary, weight=weights[stack], strongest=strongest[stack],
         contrast=min(contrast, NOTABLE) if mechanism.general else contrast, cells=(), alike=alike, opposed=opposed,
+        unknown=unknown,
     )  # fmt: skip
 
 

@@ -109,6 +109,7 @@ class Mechanism(ABC):
     ``speeds_up``: whether more of it makes a stack faster, not slower; None: either. ``general``: it says only where
     time goes, and comes after what says why.
     ``unswitchable``: file systems that have the mechanism, but nothing that turns it off.
+    ``needs``: the figures of probes without which it is unknown how much of it a stack has.
     """
 
     name: str
@@ -125,6 +126,7 @@ class Mechanism(ABC):
     speeds_up: ClassVar[bool | None] = False
     general: ClassVar[bool] = False
     unswitchable: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[tuple[str, ...]] = ()
 
     def applies(self, evidence: Evidence) -> bool:
         """Return whether this stack has the mechanism and this workload can meet it."""
@@ -142,6 +144,10 @@ class Mechanism(ABC):
     def present(self, evidence: Evidence) -> bool:
         """Return whether this stack has the mechanism, with or without a switch, if the workload can meet it."""
         return self.applies(evidence) or evidence.filesystem in self.unswitchable
+
+    def known(self, evidence: Evidence) -> bool:
+        """Return whether it is known how much of it this stack has, be it nothing."""
+        return not self.present(evidence) or all(evidence.figure(name) is not None for name in self.needs)
 
     def switch(self, evidence: Evidence) -> Switch | None:
         """Return what turns it off; None if nothing does."""

@@ -69,6 +69,7 @@ class ReadAhead(Mechanism):
     speeds_up = None
     alters = True
     off_by = Switchable.DIRECT
+    needs = ("read_amplification",)
 
     def applies(self, evidence: Evidence) -> bool:
         return evidence.traits.direct is False and not writes(evidence)
@@ -103,6 +104,7 @@ class ReadAmplification(Mechanism):
     summary = "the device delivers more than is read"
     cause = "what is read in addition to data"
     writing = False
+    needs = ("read_amplification",)
 
     def applies(self, evidence: Evidence) -> bool:
         return not writes(evidence)
@@ -133,6 +135,7 @@ class DelayedAllocation(Mechanism):
     unless = ("nodelalloc",)
     unswitchable = frozenset({"bcachefs", "btrfs", "f2fs", "nilfs2", "reiser4", "xfs", "zfs"})
     off = Switch(mount=("nodelalloc",))
+    needs = ("delayed_allocation_bytes",)
 
     def applies(self, evidence: Evidence) -> bool:
         return super().applies(evidence) and evidence.traits.direct is not True
@@ -201,6 +204,7 @@ class Atime(Mechanism):
     summary = "reads write access times"
     cause = "access times"
     off = Switch(mount=("noatime",), instead=("relatime", "strictatime", "atime"))
+    needs = ("device_written_bytes_flushed",)
 
     def applies(self, evidence: Evidence) -> bool:
         return "noatime" not in evidence.file_options and not writes(evidence)

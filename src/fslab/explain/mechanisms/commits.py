@@ -19,6 +19,7 @@ class FastCommit(Mechanism):
     writing = False
     unless = ("fast_commit", "^has_journal", "data=journal")  # with data=journal, all commits are full
     off = Switch(mkfs="-O fast_commit")
+    needs = ("journal_bytes",)
 
     def applies(self, evidence: Evidence) -> bool:
         return super().applies(evidence) and evidence.syncs() is not None
@@ -48,6 +49,9 @@ class CommitInterval(Mechanism):
     filesystems = frozenset(INTERVALS_S)
     unless = ("commit=300", "^has_journal")
     off = Switch(mount=("commit=300",))  # commits every five minutes
+
+    def known(self, evidence: Evidence) -> bool:
+        return not self.present(evidence) or _commits(evidence) is not None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """Yield a statement if there were clearly more commits than the interval alone makes, or several that a shorter
@@ -154,6 +158,9 @@ class CommitStalls(Mechanism):
     filesystems = frozenset({"ext3", "ext4"})
     unless = ("^has_journal",)
     # No switch: only the switch of the mechanism `journal` turns commits off.
+
+    def known(self, evidence: Evidence) -> bool:
+        return not self.present(evidence) or evidence.of_trace("traced_slow_in_commits") is not None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         slow = evidence.of_trace("traced_slow_in_commits", "slowest 0.1 % in commits")

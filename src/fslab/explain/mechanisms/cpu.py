@@ -20,6 +20,7 @@ class KernelCpu(Mechanism):
     cause = "CPU time in the kernel"
     writing = False
     general = True
+    needs = ("tool_cpu_system_s",)
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         cpu = evidence.figure("tool_cpu_system_s", "system CPU time of the tool")
@@ -47,6 +48,7 @@ class LockContention(Mechanism):
     cause = "parallel threads"
     alters = True
     off_by = Switchable.SERIAL
+    needs = ("tool_voluntary_switches", "machine_cpu_busy")
 
     def applies(self, evidence: Evidence) -> bool:
         return (evidence.traits.parallel or 1) > 1

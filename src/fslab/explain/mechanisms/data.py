@@ -20,6 +20,7 @@ class DataCompression(Mechanism):
     cause = "compression"
     speeds_up = None
     attribute = "c"
+    needs = ("write_amplification",)
 
     def applies(self, evidence: Evidence) -> bool:
         return evidence.compresses
@@ -83,6 +84,7 @@ class CopyOnWrite(Mechanism):
     unless = ("nodatacow",)
     unswitchable = frozenset({"bcachefs", "nilfs2", "zfs"})
     off = Switch(mount=("nodatacow",), instead=("datacow", "datasum"))
+    needs = ("file_extents_before",)
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         before, after = (
@@ -118,9 +120,14 @@ class DataChecksums(Mechanism):
     unless = ("nodatasum", "nodatacow")
     unswitchable = frozenset({"bcachefs", "nilfs2", "zfs"})
     off = Switch(mount=("nodatasum",), instead=("datasum",))
+    needs = ("kernel_threads_cpu",)
+
+    def known(self, evidence: Evidence) -> bool:
+        """Return False where data is compressed: then its checksums are part of what ``DataCompression`` states."""
+        return not self.present(evidence) or (super().known(evidence) and not evidence.compresses)
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        cpu = None if evidence.compresses else _cpu_of_writes(evidence, "checksums")
+        cpu = _cpu_of_writes(evidence, "checksums") if self.known(evidence) else None
         if cpu is not None:
             yield self.explanation(evidence, *cpu, weight=0.1, certainty=Certainty.COINCIDES)
 
@@ -135,6 +142,7 @@ class Fragmentation(Mechanism):
     cause = "fragmentation"
     alters = True
     off_by = Switchable.IN_PLACE
+    needs = ("file_pieces",)
 
     def applies(self, evidence: Evidence) -> bool:
         return writes(evidence) and evidence.traits.few_files and evidence.filesystem != "btrfs"

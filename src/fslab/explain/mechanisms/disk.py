@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fslab.cell import Geometry
 from fslab.explain.evidence import Certainty, Evidence, EvidenceFigure, Explanation
 from fslab.explain.mechanisms import NOTICEABLE, Mechanism, Switch, writes
-from fslab.units import format_size, format_value, listed
+from fslab.units import counted, format_size, format_value, listed
 
 _NOTICEABLE = 1 << 20
 _SHORTEST_NS = 10_000  # about what the way to a disk takes
@@ -21,6 +21,7 @@ class Discard(Mechanism):
     summary = "freed space is discarded"
     cause = "discards"
     off = Switch(mount=("nodiscard",), instead=("discard",))
+    needs = ("device_discarded_bytes",)
 
     def applies(self, evidence: Evidence) -> bool:
         return any(each.partition("=")[0] == "discard" for each in evidence.mount_options)
@@ -58,9 +59,8 @@ class DiskTime(Mechanism):
         )
         heads = ""
         if moved and crossed:
-            heads = (
-                f" Its heads moved {moved.value:.0f} times, over {crossed.value:.0f} cylinders on average."
-            )
+            often = counted(round(moved.value), "time")
+            heads = f" Its heads moved {often}, over {crossed.value:.0f} cylinders on average."
         yield self.explanation(
             evidence,
             f"The disk answered {listed(answered)} on average.{busy}{heads}",
@@ -130,6 +130,7 @@ class ParityUpdates(Mechanism):
 
     summary = "parts of stripes are read to compute parity"
     cause = "updates of parity"
+    needs = ("device_read_bytes",)
 
     def applies(self, evidence: Evidence) -> bool:
         return writes(evidence) and evidence.has_parity

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from fslab.explain.evidence import Certainty, Evidence, Explanation
+from fslab.explain.evidence import Certainty, Evidence, EvidenceFigure, Explanation
 from fslab.explain.mechanisms import Mechanism, Switch
-from fslab.units import format_size
+from fslab.units import counted, format_size
 
 _LEAST_PER_TRANSACTION = 512  # below, transactions hardly write
 _FEW_FLUSHES = 0.2  # of each device, for each fsync
@@ -32,6 +32,9 @@ class JournalWrites(Mechanism):
     def switch(self, evidence: Evidence) -> Switch | None:
         return self.off_of_jfs if evidence.filesystem == "jfs" else super().switch(evidence)
 
+    def known(self, evidence: Evidence) -> bool:
+        return not self.present(evidence) or _journal(evidence) is not None
+
     def present(self, evidence: Evidence) -> bool:
         """Return whether it has a journal, also one that data goes through."""
         return super().present(evidence) or (
@@ -42,20 +45,25 @@ class JournalWrites(Mechanism):
         """Yield a statement about the metadata in the journal: ``data_journalling`` states what data costs there."""
         if "data=journal" in evidence.file_options:
             return
-        journal = evidence.figure("journal_bytes", "bytes written to the journal")
-        written = evidence.written_bytes
+        journal, written = _journal(evidence), evidence.written_bytes
         commits = evidence.figure("journal_commits")
-        if journal is not None and commits is not None and written and journal.value > 0.05 * written:
+        if journal is not None and written and journal.value > 0.05 * written:
+            often = f", in {counted(round(commits.value), 'commit')}" if commits else ""
             yield self.explanation(
                 evidence,
-                f"{format_size(journal.value)} were written to the journal for {format_size(written)} of data, in "
-                f"{commits.value:.0f} commits.",
+                f"{format_size(journal.value)} were written to the journal for {format_size(written)} of data{often}.",
                 journal,
                 commits,
                 evidence.figure("journal_bytes_error", "uncertainty"),
                 evidence.per_sync("journal_commits", "commits per fsync"),
                 weight=journal.value / written,
             )
+
+
+def _journal(evidence: Evidence) -> EvidenceFigure | None:
+    """Return the bytes written to the journal, that of XFS included, which is its log."""
+    name = "xfs_log_bytes" if evidence.filesystem == "xfs" else "journal_bytes"
+    return evidence.figure(name, "bytes written to the journal")
 
 
 class DataJournalling(Mechanism):
@@ -71,6 +79,7 @@ class DataJournalling(Mechanism):
     wants = ("data=journal",)
     off = Switch(mount=("data=ordered",))
     attribute = "j"
+    needs = ("journal_bytes",)
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         journal = evidence.figure("journal_bytes", "bytes written to the journal")
@@ -100,6 +109,7 @@ class OrderedMode(Mechanism):
     filesystems = frozenset({"ext3", "ext4"})
     wants = ("data=ordered",)
     off = Switch(mount=("data=writeback",))
+    needs = ("journal_commit_mean",)
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         mean = evidence.figure("journal_commit_mean", "moving average of the commit time")
@@ -123,6 +133,7 @@ class Barriers(Mechanism):
     unswitchable = frozenset({"bcachefs", "exfat", "ntfs3", "reiser4", "udf", "vfat", "xfs", "zfs"})
     off = Switch(mount=("nobarrier",), instead=("barrier",))
     off_of_reiserfs = Switch(mount=("barrier=none",))
+    needs = ("device_flushes",)
 
     def switch(self, evidence: Evidence) -> Switch | None:
         return self.off_of_reiserfs if evidence.filesystem == "reiserfs" else super().switch(evidence)
@@ -165,6 +176,7 @@ class TransactionTraffic(Mechanism):
 
     summary = "bytes and flushes for each transaction"
     cause = "what each transaction writes"
+    needs = ("device_written_per_transaction", "device_flushes_per_transaction")
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         written = evidence.figure("device_written_per_transaction", "written for each transaction")
@@ -188,23 +200,21 @@ class XfsLog(Mechanism):
     Transactions wait when all in-core log buffers are full.
     """
 
-    summary = "log writes and log buffers"
+    summary = "transactions wait for a log buffer"
     cause = "small log buffers"
     filesystems = frozenset({"xfs"})
     off = Switch(mount=("logbsize=256k",))
+    needs = ("xfs_log_no_buffer",)
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        log, written = evidence.figure("xfs_log_bytes", "bytes written to the log"), evidence.written_bytes
         waits = evidence.figure("xfs_log_no_buffer", "waits for a log buffer")
-        if log is not None and written and log.value > 0.05 * written:
-            waited = f"; waits for a log buffer: {waits.value:.0f}" if waits and waits.value else ""
-            text = f"{format_size(log.value)} were written to the log for {format_size(written)} of data{waited}."
+        if waits is not None and waits.value:
             yield self.explanation(
                 evidence,
-                text,
-                log,
+                f"All buffers of the log were in use {counted(round(waits.value), 'time')}: transactions waited.",
                 waits,
+                evidence.figure("xfs_log_bytes", "bytes written to the log"),
                 evidence.figure("xfs_log_writes"),
                 evidence.figure("xfs_log_forces"),
-                weight=log.value / written,
+                weight=0.3,
             )

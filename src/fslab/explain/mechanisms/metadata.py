@@ -17,6 +17,9 @@ class MetadataTraffic(Mechanism):
     cause = "metadata"
     unless = ("data=journal",)  # with it, data is also marked as metadata
 
+    def known(self, evidence: Evidence) -> bool:
+        return not self.present(evidence) or evidence.of_trace("traced_metadata_bytes") is not None
+
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         whole = evidence.of_trace("traced_written_bytes", "written")
         meta = evidence.of_trace("traced_metadata_bytes", "of metadata")
@@ -49,11 +52,15 @@ class Amplification(Mechanism):
 
     summary = "the device receives more than was written"
     cause = "what is written in addition to data"
+    needs = ("write_amplification",)
+
+    def known(self, evidence: Evidence) -> bool:
+        split = evidence.of_trace("traced_metadata_bytes") is not None
+        return super().known(evidence) and not split and not evidence.multiplied
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         amplified = evidence.figure("write_amplification", "device bytes per byte written")
-        traced = evidence.of_trace("traced_metadata_bytes")
-        if amplified is None or traced or evidence.multiplied or amplified.value < NOTICEABLE:
+        if amplified is None or not self.known(evidence) or amplified.value < NOTICEABLE:
             return
         yield self.explanation(
             evidence,
@@ -79,10 +86,14 @@ class MetadataDuplication(Mechanism):
     unless = ("-m single",)
     unswitchable = frozenset({"zfs"})
     off = Switch(mkfs="-m single")
+    needs = ("btrfs_metadata_copies", "write_amplification")
 
     def applies(self, evidence: Evidence) -> bool:
         copies = evidence.value("btrfs_metadata_copies")  # words of mkfs have several spellings
         return super().applies(evidence) and (copies is None or copies > _ONE_COPY)
+
+    def known(self, evidence: Evidence) -> bool:
+        return not self.present(evidence) or (super().known(evidence) and not evidence.multiplied)
 
     def switch(self, evidence: Evidence) -> Switch | None:
         """Return the mkfs option; None where the layout sets the profiles."""
@@ -208,6 +219,7 @@ class AllocationGroups(Mechanism):
     filesystems = frozenset({"xfs"})
     unless = ("agcount",)
     off = Switch(mkfs="-d agcount=2")
+    needs = ("xfs_allocated_extents",)
 
     def applies(self, evidence: Evidence) -> bool:
         return super().applies(evidence) and evidence.traits.many_files
