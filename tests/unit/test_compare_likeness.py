@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,6 +31,22 @@ class TestPartners:
         differing = [str(each) for each in found.partners[1].differences]
         assert differing == ["parameters.bs: 4k → 64k", "tuning.vm.laptop_mode: – → 1"]
         assert (found.only_a, found.only_b) == ((lonely,), ())
+
+    @pytest.mark.parametrize(
+        ("a", "b", "told"),
+        [
+            ("[w]\nbs=4k\nrw=write\n", "[w]\n  bs=8k\nrw=write\n", "bs=4k → bs=8k"),
+            ("[w]\nrw=write\n", "[w]\nrw=write\nfsync=1\n", "– → fsync=1"),
+            ("a\nb\nc\nd\ne\nz\n", "z\ny\n", "a; b; c; and 2 more → y"),
+            ("a\nb\n", "b\na\n", "4 bytes, digest → 4 bytes, digest"),
+            ("a\nb\n", "a\nb", "4 bytes, digest → 3 bytes, digest"),
+            ("a\nb\n", "a", "4 bytes, digest → a"),
+        ],
+    )
+    def test_of_two_files_the_lines_that_differ_are_told(self, a: str, b: str, told: str) -> None:
+        found = match([cell(bs=a)], [cell(bs=b)], MatchedBy.STACK)
+        (differing,) = map(str, found.partners[0].differences)
+        assert re.sub("digest [0-9a-f]{12}", "digest", differing) == f"parameters.bs: {told}"
 
     def test_a_cold_cell_is_no_partner_of_a_warm_one(self) -> None:
         found = match([cell()], [cell(cache=Cache.WARM)], MatchedBy.STACK)

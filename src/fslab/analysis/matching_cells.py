@@ -3,17 +3,20 @@
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import Any
 
-from fslab.cell import Cell, MachineSpec, StackSpec, shown
+from fslab.cell import Cell, MachineSpec, Scalar, StackSpec, shown
 from fslab.errors import UsageError
 from fslab.machine import facts
 from fslab.machine.differences import Difference, between
 from fslab.machine.fact import FactGroup
+from fslab.units import first_of
 
 Key = Callable[[Cell], Hashable]
 PLACES = frozenset({"path", "image", "directory"})
+LINES = 3
 
 
 class MatchedBy(StrEnum):
@@ -140,7 +143,30 @@ def _paired(left: Sequence[Cell], right: Sequence[Cell], key: Key) -> dict[str, 
 def between_cells(a: Cell, b: Cell, by: MatchedBy) -> tuple[Difference, ...]:
     """Return the attributes in which two cells differ."""
     left, right = _parts(a, by), _parts(b, by)
+    for name in a.workload.parameters.keys() & b.workload.parameters.keys():
+        told = _apart(a.workload.parameters[name], b.workload.parameters[name])
+        for parts, text in zip((left, right), told, strict=True):
+            parts[FactGroup.STUDY][f"parameters.{name}"] = text
     return tuple(each for group in left for each in between(group, left[group], right[group]))
+
+
+def _apart(a: Scalar, b: Scalar) -> tuple[str | None, str | None]:
+    """Return two values of a parameter as text; of two texts of many lines, the lines that the other one lacks."""
+    whole = shown(a), shown(b)
+    if not (isinstance(a, str) and isinstance(b, str) and "\n" in a.strip() and "\n" in b.strip()):
+        return whole
+    lines = [each.strip() for each in a.splitlines()], [each.strip() for each in b.splitlines()]
+    changes = SequenceMatcher(None, *lines, autojunk=False).get_opcodes()
+    own = [at for kind, *at in changes if kind != "equal"]
+    told = (
+        _lines([line for first, last, _, _ in own for line in lines[0][first:last] if line]),
+        _lines([line for _, _, first, last in own for line in lines[1][first:last] if line]),
+    )
+    return told if told[0] != told[1] else whole
+
+
+def _lines(lines: Sequence[str]) -> str | None:
+    return first_of([shown(each) for each in lines], LINES, ";") if lines else None
 
 
 def _parts(cell: Cell, by: MatchedBy) -> dict[FactGroup, dict[str, Any]]:
