@@ -34,20 +34,34 @@ def test_a_new_block_of_a_file_holds_other_bytes_before_it_is_written(tmp_path: 
     assert filled(tmp_path, 2 * zeros, (0, PART + bytes(PART_BYTES))) == (1, stale + zeros), (
         "half of it is a hole"
     )
+    assert filled(tmp_path, zeros, (0, bytes(PART_BYTES) + PART)) == (1, stale), "the first half of it is"
     assert filled(tmp_path, 2 * zeros, (1024, 3 * PART)) == (2, zeros[:1024] + STALE * 12 + zeros[:1024])
+    assert filled(tmp_path, 2 * zeros, (0, 2 * OTHER + 2 * PART)) == (1, zeros + stale), (
+        "metadata is before it"
+    )
+    assert filled(tmp_path, zeros, (0, PART), (PART_BYTES, PART)) == (2, stale), "blocks are of 2 KiB"
+    assert filled(tmp_path, zeros, (PART_BYTES, OTHER), (0, PART)) == (
+        1,
+        stale[:PART_BYTES] + zeros[PART_BYTES:],
+    )
 
 
 def test_what_may_be_no_data_of_a_file_is_as_it_was(tmp_path: Path) -> None:
     zeros = bytes(BLOCK_BYTES)
     for rows in (
         [(0, OTHER + PART)],  # such as a block of extended attributes
+        [(0, PART + OTHER)],
         [(0, zeros)],
         [(0, 2 * OTHER), (0, 2 * PART)],  # metadata was there first
         [(SECTOR_BYTES, OTHER), (0, 2 * PART)],
+        [(0, OTHER[:SECTOR_BYTES]), (0, 2 * PART)],
+        [(PART_BYTES, OTHER), (PART_BYTES, PART)],
     ):
         assert filled(tmp_path, zeros, *rows) == (0, zeros)
     assert filled(tmp_path, zeros, (0, 2 * PART), flags=FAILED) == (0, zeros)
     assert filled(tmp_path, OTHER + OTHER, (0, 2 * PART)) == (0, OTHER + OTHER), "it has contents already"
+    half = OTHER + bytes(PART_BYTES)
+    assert filled(tmp_path, half, (0, 2 * PART)) == (0, half), "half of it has"
 
 
 def test_it_is_told_from_bytes_of_files() -> None:
