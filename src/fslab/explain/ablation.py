@@ -188,7 +188,7 @@ def matter(ablation: Ablation, found: Attribution) -> list[str]:
     effective = [
         name for name, share in found.alone.items() if share.nothing is False and name not in ablation.common
     ]
-    return sorted(effective, key=lambda name: -abs(found.alone[name].factor - 1))[:MOST_TOGETHER]
+    return sorted(effective, key=lambda name: -abs(log(found.alone[name].factor)))[:MOST_TOGETHER]
 
 
 def values_of(
