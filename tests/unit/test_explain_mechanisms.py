@@ -492,16 +492,17 @@ def test_no_statement_is_said_to_be_falsified_by_what_the_stack_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "slc", "said"), [(3.1, 0.042, True), (2.0, 0.042, False), (3.1, 0.0, True), (1.0, 0.0, False)]
+    ("ratio", "slc", "weight"), [(3.1, 0.042, 1.1), (2.0, 0.042, None), (3.1, 0.0, 2.1), (1.0, 0.0, None)]
 )
-def test_what_an_ssd_writes_to_its_flash(ratio: float, slc: float, said: bool) -> None:
+def test_what_an_ssd_writes_to_its_flash(ratio: float, slc: float, weight: float | None) -> None:
     """An SLC cache writes everything twice, also without garbage."""
     figures = {"device_write_amplification": ratio, "flash_written_bytes": 310.0 * MIB}
     disk = Provenance(device={"virtual_disks": [{"profile": "p", "figures": {"slc": slc}}]})
-    found = by_mechanism(seen(cell("ext4"), figures, provenance=disk))
-    assert ("flash-collection" in found) is said
-    if said:
-        assert "wrote 310 MiB to its flash, 3.10 bytes" in found["flash-collection"]
+    found = {each.mechanism: each for each in statements_of(seen(cell("ext4"), figures, provenance=disk))}
+    assert ("flash-collection" in found) is (weight is not None)
+    if weight is not None:
+        assert "wrote 310 MiB to its flash, 3.10 bytes" in found["flash-collection"].text
+        assert found["flash-collection"].weight == pytest.approx(weight)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,10 @@ class FlashCollection(Mechanism):
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         ratio = evidence.figure("device_write_amplification", "flash bytes per byte written by the host")
         flash = evidence.figure("flash_written_bytes", "written to the flash")
-        if ratio is None or flash is None or ratio.value - evidence.has_slc < NOTICEABLE:
+        if ratio is None or flash is None:
+            return
+        collected = ratio.value - evidence.has_slc
+        if collected < NOTICEABLE:
             return
         yield self.explanation(
             evidence,
@@ -101,7 +104,7 @@ class FlashCollection(Mechanism):
             flash,
             evidence.figure("flash_erases_per_block", "times that a block was erased"),
             evidence.figure("ssd_years_at_this_rate", "years to the rated endurance at this rate"),
-            weight=ratio.value - 1,
+            weight=collected - 1,
             refuted_by="equally slow on an SSD with more over-provisioning, or on an empty one (steady: false)",
         )
 
