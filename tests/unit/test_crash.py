@@ -287,6 +287,8 @@ def test_a_write_with_o_sync_promises_its_own_block_and_no_other() -> None:
     renamed = history("write n", "rename n over a", "overwrite a with O_SYNC", done=3, given=promises("xfs"))
     assert judged(renamed, a=seen(NEW, 4, 0)) == [(Kind.NEITHER, False)], "its other block is not promised"
     assert (Kind.LOST_DATA, True) in judged(renamed, a=Seen(kind="file"))
+    beside = history("overwrite b", "overwrite a with O_SYNC", done=2)
+    assert judged(beside, a=seen(1, 3, 1), b=seen(2, 1, 1)) == [], "nor that of another file"
     cut = history("overwrite a with O_SYNC", "truncate a to 1 block", done=2)
     assert judged(cut, a=seen(1, 2)) == []
     assert judged(cut, a=seen(1, 1)) == [(Kind.LOST_DATA, True)]
@@ -332,6 +334,15 @@ def test_an_extended_attribute_is_promised_by_fsync_and_not_by_fdatasync() -> No
         assert judged(past, a=old) == judged(past, a=new) == [], sync
     assert judged(history("setxattr a", "sync", done=2), a=old) == [(Kind.LOST_ATTRIBUTE, True)]
     assert judged(history("setxattr a", done=0, begun=1), a=old) == []
+
+
+def test_a_new_file_may_lack_an_attribute_that_nobody_promised() -> None:
+    none, new = Seen(kind="file"), Seen(kind="file", attribute=contents.attribute(0, NEW, 3))
+    past = history("create n", "setxattr n", done=2)
+    assert judged(past, n=none) == judged(past, n=new) == []
+    assert judged(history("create n", "setxattr n", "fsync n", done=3), n=none) == [
+        (Kind.LOST_ATTRIBUTE, True)
+    ]
 
 
 def test_a_removed_attribute_does_not_come_again() -> None:
@@ -423,6 +434,15 @@ def test_permissions_are_promised_by_fsync() -> None:
     assert judged(past, a=replace(seen(1, 1, 1), mode=0o602)) == []
     assert judged(past, a=replace(seen(1, 1, 1), mode=0o600)) == [(Kind.LOST_ATTRIBUTE, True)]
     assert judged(history("chmod a", "fdatasync a", done=2), a=replace(seen(1, 1, 1), mode=0o600)) == []
+
+
+@pytest.mark.parametrize(("journal", "broken"), [(True, True), (False, False)])
+def test_a_new_file_has_the_permissions_that_it_ever_had(journal: bool, broken: bool) -> None:
+    """Where the inode may still be that of a deleted file, it may have those of that one."""
+    past = history("create n", "chmod n", done=2, given=promises("ext2", journal=journal))
+    for mode in (0o600, 0o603):
+        assert judged(past, n=Seen(kind="file", mode=mode)) == []
+    assert judged(past, n=Seen(kind="file", mode=0o640)) == [(Kind.LOST_ATTRIBUTE, broken)]
 
 
 def test_a_file_has_as_many_links_as_names() -> None:
@@ -721,6 +741,7 @@ def test_a_renamed_symlink_has_its_new_name_after_fsync_of_the_directory() -> No
     cut = history("symlink a s", "fsync-directory", "rename s t", "fsync-directory", done=4)
     link = Seen(kind="symlink", target="a")
     assert judged(cut, t=link) == []
+    assert judged(cut, t=replace(link, target="b")) == [(Kind.NEITHER, True)]
     assert judged(cut, s=link) == [(Kind.RESURRECTED, True), (Kind.LOST_NAME, True)]
 
 

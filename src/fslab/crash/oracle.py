@@ -109,7 +109,7 @@ def _judge_inode(history: History, name: str, number: int, seen: Seen) -> Iterat
         return
     found = [*_judge_status(history, name, number, born, seen)]
     if kind == "file":
-        found += _judge_file(history, name, number, seen, versions)
+        found += _judge_file(history, name, number, born, seen, versions)
     if history.stayed(number, born):
         yield from found
         return
@@ -119,9 +119,8 @@ def _judge_inode(history: History, name: str, number: int, seen: Seen) -> Iterat
 
 
 def _judge_file(
-    history: History, name: str, number: int, seen: Seen, versions: list[Inode]
+    history: History, name: str, number: int, born: int, seen: Seen, versions: list[Inode]
 ) -> Iterator[Finding]:
-    born = next(at for at, tree in enumerate(history.trees) if number in tree.inodes)
     floor = history.data.get(number, born)
     yield from _judge_attribute(history, name, number, born, seen.attribute)
     wrong = _wrong(history.number, number, versions, seen.data)
@@ -144,11 +143,9 @@ def _judge_file(
 def _judge_attribute(
     history: History, name: str, number: int, born: int, value: bytes | None
 ) -> Iterator[Finding]:
-    """Check that the extended attribute has a value since it was last durable. On a new file it may be missing."""
+    """Check that the extended attribute has a value since it was last durable. A new file has none."""
     floor = history.attributes.get(number, born)
     allowed = {version.attribute for version in history.versions(number, floor)}
-    if number not in history.attributes and born != SETUP:
-        allowed.add(None)
     values = {each: None if each is None else attribute(history.number, number, each) for each in allowed}
     if value in values.values():
         return
