@@ -117,6 +117,13 @@ def test_a_tie_only_if_trials_are_independent_needs_at_most_the_blocks_that_show
         (near,) = answer(claim("xfs > ext4"), [(EXT4, steady(100.0)), (XFS, xfs)]).findings
         assert (near.verdict, near.tendency) == (OPEN, TIE)
         assert known(near.further) <= 16
+    ratios = (
+        100 * 0.97,
+        100 / 0.97,
+    )  # 3.6 % more of half-width for independent trials, and less than for others
+    both = [answer(claim("xfs > ext4"), against_ext4(each)).findings[0] for each in ratios]
+    assert [each.tendency for each in both] == [TIE, TIE]
+    assert known(both[0].further) == both[1].further, "on both sides of 1 alike"
 
 
 def test_one_tentative_part_leaves_a_claim_open_and_one_firm_failure_does_not() -> None:
@@ -152,12 +159,25 @@ def test_parts_that_are_not_replicated_share_the_error() -> None:
 
 
 @independent
+def test_only_a_part_that_decides_is_tested_at_its_share() -> None:
+    """At 97.5 %, the interval starts at 1.895: what is replicated at 95 % would be open."""
+    found = answer(claim("xfs / ext4 >= 1.9", "xfs / ext4 >= 2.07", "xfs / ext4 >= 2.5"), TWICE)
+    assert [each.verdict for each in found.findings] == [REPLICATED, OPEN, DIFFERS]
+    assert [each.coverage for each in found.findings] == pytest.approx([0.95, 0.95, 0.975])
+
+
+@independent
 def test_a_part_that_is_replicated_leaves_its_share_of_the_error() -> None:
     """A part that fails is tested at 95 % if all other parts are replicated, however many they are."""
     for beside in ((), ("xfs > ext4",), ("xfs > ext4", "xfs / ext4 >= 1.5", "xfs / ext4 >= 1.2")):
         found = answer(claim("xfs / ext4 >= 2.1", *beside), TWICE)
         assert found.verdict is DIFFERS
         assert found.findings[0].high == pytest.approx(2 * exp(HALF), rel=1e-5)
+    crashed: Values = [*TWICE, (BTRFS, [None] * 4)]
+    found = answer(claim("xfs / ext4 >= 2.1", "btrfs > ext4"), crashed)
+    assert [each.verdict for each in found.findings] == [DIFFERS, UNKNOWN], (
+        "nor does what has no figure take one"
+    )
 
 
 @independent
@@ -195,6 +215,8 @@ def test_equal_figures_are_not_the_opposite_order(xfs: list[float], verdict: Cla
 
 @independent
 def test_direction_and_size_are_judged_apart() -> None:
+    order = answer(claim("xfs > ext4"), TWICE)
+    assert (order.direction, order.size) == (REPLICATED, None)
     values = against_ext4(140.0)
     found = answer(claim("xfs > ext4", "xfs / ext4 ~ 2.97 within 10%"), values)
     assert (found.verdict, found.direction, found.size) == (DIFFERS, REPLICATED, DIFFERS)

@@ -100,7 +100,7 @@ class Evaluator(CampaignEstimates):
         )
         return tuple(
             self._judged(part, self.estimate(part, 1 - self.error / left, among), margin, among)
-            if finding.verdict in DECISIVE and left > 1
+            if finding.verdict in DECISIVE
             else finding
             for part, finding in zip(parts, found, strict=True)
         )
