@@ -267,6 +267,25 @@ def test_an_open_claim_says_whether_it_is_noise_or_the_limit() -> None:
     assert noise.more_s == pytest.approx(2.0 * (noise.findings[0].further or 0))
 
 
+def test_a_part_that_trials_can_decide_counts_more_than_one_at_its_limit() -> None:
+    """The interval 1.948 to 2.116 is not within 5 % of 2.06, and the ratio is below it: trials can show that."""
+    values = [*TWICE, (BTRFS, noisy(203.0))]
+    found = answer(claim("xfs / ext4 >= 2", "btrfs / ext4 in 2.06..3"), values, margin=0.05)
+    assert [each.at_limit for each in found.findings] == [True, False]
+    assert (found.verdict, found.reason) == (OPEN, OpenReason.NOISE)
+    assert known(found.more_s) > 0
+
+
+def test_a_ratio_near_its_limit_needs_the_trials_that_show_that_it_is_near() -> None:
+    """The half-width of 6.2 % has to fall below 5 % less the distance of 0.5 %, and not below the distance."""
+    scattered = [200 * exp(1.5 * each) for each in (-0.03, -0.01, 0.01, 0.03)]
+    (near,) = answer(
+        claim("xfs / ext4 >= 1.99"), [(EXT4, steady(100.0)), (XFS, scattered)], margin=0.05
+    ).findings
+    assert (near.verdict, near.at_limit) == (OPEN, False)
+    assert 1 <= known(near.further) <= 8
+
+
 @pytest.mark.parametrize(
     ("that", "percent", "reason"),
     [
@@ -349,6 +368,23 @@ def test_spreads_are_compared_by_intervals_of_all_pairs() -> None:
     assert [finding.low, finding.high] == pytest.approx(ends, rel=1e-5)
     other = answer(claim("xfs varies more than ext4 over mount_options"), values)
     assert other.verdict is REVERSED
+    slower = [(EXT4, noisy(50.0)), (XFS, noisy(90.0)), *((each, steady(100.0)) for each in NOATIME)]
+    (finding,) = answer(claim("ext4 varies more than xfs over mount_options"), slower).findings
+    assert finding.value == pytest.approx(1.8), "2 / (10 / 9): whichever variant is the faster one"
+
+
+def test_a_spread_is_as_sure_as_its_pair_with_the_fewest_blocks() -> None:
+    of = claim("ext4 varies more than xfs over mount_options")
+    for count in (3, 2):
+        values = [
+            (EXT4, noisy(200.0)),
+            (XFS, noisy(110.0)[:count]),
+            *((each, steady(100.0)) for each in NOATIME),
+        ]
+        found = answer(of, values)
+        assert found.findings[0].blocks == count
+    assert (found.verdict, found.findings[0].value) == (OPEN, None)
+    assert "not enough data (2 common blocks; 3 are needed)" in found.words
 
 
 def test_noise_alone_is_no_spread() -> None:
@@ -411,6 +447,10 @@ def test_two_trials_decide_nothing() -> None:
     found = answer(claim("xfs > ext4"), few)
     assert found.verdict is OPEN
     assert found.words == "xfs / ext4: not enough data (2 common blocks; 3 are needed) (w)"
+    sizes = {
+        that: answer(claim(that), few).direction for that in ("xfs / ext4 >= 1.5", "xfs ~ ext4 within 10%")
+    }
+    assert [*sizes.values()] == [OPEN, None], "a tie implies no direction"
 
 
 def test_what_has_few_blocks_in_common_is_counted_by_these() -> None:

@@ -223,7 +223,9 @@ class Evaluator(CampaignEstimates):
         fewest = min(min(estimate.n_a, estimate.n_b) for estimate in estimates)
         lacking = next((one for one in estimates if one.interval is None), None)
         if lacking is not None:
-            return dataclasses.replace(lacking, n_a=fewest, n_b=fewest)
+            return dataclasses.replace(
+                lacking, n_a=fewest, n_b=fewest, ratio=None
+            )  # that is the ratio of a pair
         (least, most, middle), (under_least, under_most, under_middle) = (_largest(side) for side in found)
         interval = Interval(low=exp(least - under_most), high=exp(most - under_least), coverage=coverage)
         return Estimate(
