@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Hashable, Mapping, Sequence
-from math import exp, log, sqrt
+from math import exp, expm1, log, sqrt
 from statistics import variance
 
 import pytest
@@ -213,6 +213,22 @@ def test_a_faster_machine_raises_rates_and_shortens_times() -> None:
     assert found is not None
     assert found.machine.variance == pytest.approx(variance(map(log, speeds)), rel=0.05)
     assert found.shifts.variance < found.machine.variance / 100
+
+
+def test_campaigns_are_judged_together_if_they_show_how_much_they_differ() -> None:
+    rates = [cell(stack, f"r{number}") for number in range(5) for stack in ("ext4", "xfs")]
+    speeds = (1.0, 1.2, 1.5)
+    first, *others = (
+        Evaluator(trials=Trials(records=[one for each in rates for one in trials(each, noisy(100 * speed))]))
+        for speed in speeds
+    )
+    together = first.over(others)
+    assert together.others == others
+    between = known(together.between())
+    assert between.shifts == pytest.approx(expm1(sqrt(variance(map(log, speeds)))), rel=0.05)
+    assert between.changes < 0.01, "the machine changes, and the cells with it"
+    assert first.over([]) is first, "one campaign does not show it"
+    assert first.between() is None
 
 
 def campaigns(
