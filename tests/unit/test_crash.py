@@ -266,6 +266,8 @@ def test_data_is_promised_by_fsync() -> None:
 def test_what_was_durable_before_stays() -> None:
     past = history("create n", done=1)
     assert judged(past, a=None) == [(Kind.LOST_NAME, True)]
+    (lost,) = oracle.judge(past, {name: each for name, each in BEFORE.items() if name != "a"})
+    assert lost.detail == "'a' does not exist; it was durable before the sequence started"
     assert judged(past, a=seen(1, 0, 1)) == [(Kind.LOST_DATA, True)]
     assert judged(past, x=seen(1, 1)) == [(Kind.RESURRECTED, True)]
 
@@ -300,12 +302,14 @@ def test_a_write_with_o_sync_promises_its_own_block_and_no_other() -> None:
         (["overwrite a", "fsync a"], "POSIX, fsync"),
         (["overwrite a", "sync"], "sync(2)"),
         (["overwrite a with O_SYNC"], "POSIX, O_SYNC"),
+        (["create n", "fsync-directory"], "ext4/journal.rst"),
     ],
 )
 def test_a_broken_promise_cites_what_gave_it(steps: list[str], source: str) -> None:
     (finding,) = oracle.judge(history(*steps, done=len(steps)), BEFORE)
     assert finding.broken
     assert finding.source.startswith(source)
+    assert finding.detail.endswith(f"; step {len(steps)}, {steps[-1]}, had returned")
     careless = history(*steps, done=len(steps), given=promises("ext4", "barrier=0"))
     assert "barrier" in next(oracle.judge(careless, BEFORE)).source
 
@@ -379,6 +383,11 @@ def test_without_a_journal_nobody_promises_attributes() -> None:
 def test_bytes_of_others_are_exposed() -> None:
     past = history("write n", done=1)
     foreign = replace(seen(2, 1), data=seen(2, 1).data + seen(2, 1, block=1).data)
+    holes = replace(seen(1, 0, 1), data=seen(1, 0, 1).data + seen(2, 1).data)
+    assert judged(history("punch a hole into a", "append a", done=2), a=holes) == [(Kind.EXPOSED, True)]
+    longer = replace(seen(1, 1, 1), data=seen(1, 1, 1).data + 3 * seen(2, 1).data)
+    careless = history("truncate a to 5 blocks", done=1, given=promises("ext4", "data=writeback"))
+    assert judged(careless, a=longer) == [(Kind.EXPOSED, False)], "nothing was there before"
     assert judged(past, n=foreign) == [(Kind.EXPOSED, True)]
     assert judged(past, n=Seen(kind="file")) == judged(past, n=seen(NEW, 0, 2)) == []
     allowed = history("write n", done=1, given=promises("ext4", "data=writeback"))
@@ -504,6 +513,14 @@ def test_lost_operations_are_those_that_left_no_trace() -> None:
     past = history("write n", "overwrite a", done=2)
     assert oracle.lost_operations(past, BEFORE) == {1, 2}
     assert oracle.lost_operations(past, {**BEFORE, "a": seen(1, 3, 1)}) == {1}
+    old = replace(seen(1, 1, 1), mode=0o600, owner=0, time=0)
+    for step in ("chmod a", "chown a", "utime a", "setxattr a"):
+        past = history(step, done=1)
+        last = past.trees[1].inodes[1]
+        value = contents.attribute(0, 1, last.attribute or 0)
+        new = replace(old, mode=last.mode, owner=last.owner, time=last.time, attribute=value)
+        assert oracle.lost_operations(past, {**BEFORE, "a": old}) == {1}, step
+        assert oracle.lost_operations(past, {**BEFORE, "a": new}) == set(), step
 
 
 def test_with_an_option_names_are_durable_when_an_operation_returns() -> None:
