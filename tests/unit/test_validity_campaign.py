@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -51,6 +52,33 @@ def test_all_becoming_slower_is_drift_and_of_the_whole_campaign() -> None:
     assert "slower" in found.warning.message
 
 
+def test_a_machine_that_becomes_faster_drifts_too_and_a_step_is_told_by_its_block() -> None:
+    faster = [100.0, 103.0, 105.0, 108.0, 111.0]
+    (found,) = campaign_warnings((series(faster),))
+    assert found.warning.message == "all cells became faster during the campaign, by 10 %"
+    step = [value * (1 if block < 5 else 0.7) for block, value in enumerate(CALM)]
+    (found,) = [each for each in campaign_warnings((series(step),)) if each.warning.kind == "drift"]
+    assert found.warning.message.endswith(" %, most of all at block 5")
+
+
+def test_cells_count_alike_whatever_their_unit() -> None:
+    falling = [1.0, 0.95, 0.9, 0.85, 0.8]
+    assert "drift" in kinds(series(falling), series([1e6] * 5, stack="xfs")), "their mean falls by a tenth"
+
+
+def test_scatter_is_no_drift_however_large() -> None:
+    scattered = (100.0, 70.0, 125.0, 80.0, 120.0, 75.0, 110.0, 90.0, 85.0, 80.0)
+    assert kinds(series(scattered)) == []
+    assert kinds(series(scattered), series(CALM, stack="xfs")) == []
+
+
+def test_what_has_no_logarithm_or_no_direction_goes_no_way() -> None:
+    rising = [value * (1 + 0.05 * block) for block, value in enumerate(CALM)]
+    for one in (series((0.0, *rising)), series(rising, better=Direction.NEITHER)):
+        found = kinds(one, series(CALM, stack="xfs"))
+        assert not {"drift", "stack_drift"} & set(found)
+
+
 def test_cells_that_go_different_ways_are_no_drift() -> None:
     up, down = [100.0, 102.0, 104.0, 107.0, 110.0], [100.0, 98.0, 96.0, 93.0, 90.0]
     assert "drift" not in kinds(series(up), series(down, stack="xfs"))
@@ -87,7 +115,8 @@ def test_the_longest_of_more_operations_is_no_slower_stack() -> None:
         "in the same time, the stacks did 300 to 900 operations per second"
     )
     assert kinds(*of("ext4", 300, metric="latency_max"), *of("xfs", 900, metric="latency_max")) != []
-    assert kinds(*of("ext4", 300), *of("xfs", 400)) == []
+    assert kinds(*of("ext4", 300), *of("xfs", 449)) == []
+    assert kinds(*of("ext4", 300), *of("xfs", 450)) == ["unequal_numbers"] * 2
     assert kinds(*of("ext4", 300, set_time=False), *of("xfs", 900, set_time=False)) == []
     assert kinds(*of("ext4", 300, metric="write_clat_p99"), *of("xfs", 900, metric="write_clat_p99")) == []
 
@@ -115,6 +144,9 @@ def test_trials_that_resemble_the_ones_before() -> None:
     assert found.warning.data["lag1"] > 0.5
     small = [100 + (value - 100) * 0.05 for value in wave]
     assert kinds(series(small)) == []
+    backwards = series([*map(float, wave)])
+    shuffled = dict(sorted(backwards.values.items(), key=lambda item: item[0] % 7))
+    assert kinds(replace(backwards, values=shuffled)) == kinds(backwards), "by block, in whatever order"
 
 
 @pytest.mark.parametrize("better", [Direction.HIGHER, Direction.LOWER])
@@ -136,3 +168,7 @@ def test_one_stack_that_becomes_slower_than_the_others_is_named(better: Directio
     assert one.series.stack == "btrfs"
     assert one.warning.message == "it became slower by 23 % within 10 blocks, relative to the other stacks"
     assert "stack_drift" not in kinds(*others, stack("btrfs", CALM))
+    filling = [value * (1 + 0.025 * block) for block, value in enumerate(CALM)]
+    campaign = campaign_warnings((others[0], stack("btrfs", filling)))
+    (one,) = [each for each in campaign if each.warning.kind == "stack_drift"]
+    assert one.warning.message == "it became faster by 23 % within 10 blocks, relative to the other stack"
