@@ -15,7 +15,7 @@ from fslab.cell import Cell, Geometry, MediumSpec, StackSpec
 from fslab.errors import UsageError
 from fslab.explain import mechanisms
 from fslab.explain.evidence import Certainty, Evidence, Explanation, evidence_of
-from fslab.explain.mechanisms import REGISTRY, statements_of
+from fslab.explain.mechanisms import REGISTRY, Switch, statements_of
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.parsed_stack import ParsedStack
@@ -67,6 +67,35 @@ def test_a_switch_makes_another_cell_that_its_file_system_takes(of: Cell) -> Non
         driver = FILESYSTEMS.get(str(of.stack.filesystem))
         driver.check_mount_options(changed.stack.mount_options)
         driver.check_mkfs_options(changed.stack.mkfs_options)
+
+
+@pytest.mark.parametrize(
+    ("switch", "words"),
+    [
+        (Switch(mount=("nodatacow",), instead=("datacow",)), "mount -o nodatacow"),
+        (Switch(mkfs="-O ^has_journal", instead=("data", "commit")),
+         "mkfs -O ^has_journal, no mount option data or commit"),
+        (Switch(mount=("data=ordered", "noatime"), attributes="j"), "mount -o data=ordered,noatime, no attribute j"),
+        (Switch(parameters={"direct": True}, medium={"size": "20g"}), "direct=True, size=20g"),
+        (Switch(geometry=Geometry.ALIGNED), "geometry: aligned"),
+    ],
+)  # fmt: skip
+def test_a_switch_says_what_it_changes(switch: Switch, words: str) -> None:
+    assert str(switch) == words
+
+
+def test_an_option_is_added_to_those_of_the_stack_and_not_to_defaults() -> None:
+    off = Switch(mount=("nodatacow",))
+    for mount, options in (("defaults", "nodatacow"), ("noatime", "noatime,nodatacow")):
+        assert known(off.off(cell("btrfs", mount))).stack.mount_options == options
+    assert off.off(cell("btrfs", "defaults,nodatacow")) is None, "it is off however that is written"
+
+
+def test_a_workload_that_only_reads_meets_no_mechanism_of_writes() -> None:
+    reads = seen(cell("ext4", parameters={"rw": "randread", "size": "64m"}), {})
+    found = {name for name, mechanism in REGISTRY if mechanism.applies(reads)}
+    assert not found & {"journal", "barriers", "ordered-mode", "commit-interval", "delayed-allocation"}
+    assert {"kernel-cpu", "disk-time"} <= found
 
 
 @pytest.mark.parametrize(
@@ -243,6 +272,10 @@ def test_a_disk_that_is_not_the_trial_s_alone_only_coincides() -> None:
     for each, expected in ((buffered, Certainty.OBSERVED), (beside, Certainty.COINCIDES)):
         found = stated(seen(each, commits), "commit-interval")
         assert [one.certainty for one in found] == [expected], "a counter of the whole file system"
+    timed = {"disk_service_mean": 1e6, "device_busy": 0.1}
+    assert [each.certainty for each in stated(seen(shared, timed), "disk-time")] == [Certainty.COINCIDES], (
+        "one of its figures"
+    )
     busy = ValidityWarning(kind="foreign_load", severity=Severity.WARNING, message="", data={})
     assert "barriers" in by_mechanism(seen(alone, figures, validity=(busy,)))
     assert "barriers" not in by_mechanism(seen(shared, figures, validity=(busy,)))
@@ -486,6 +519,8 @@ def test_no_statement_is_said_to_be_falsified_by_what_the_stack_has() -> None:
     for mount, expected in (
         ("defaults", "equally slow with mount -o logbsize=256k"),
         ("logbsize=256k", None),
+        ("logbsize=256k,noatime", None),
+        ("defaults,logbsize=256k", None),
     ):
         found = statements_of(seen(cell("xfs", mount), figures))
         assert {each.mechanism: each.refuted_by for each in found}["xfs-log"] == expected

@@ -53,7 +53,8 @@ class Switch:
         kept = [each for each in options if not self._replaces(each)]
         kept += [each for each in self.mount if each not in kept]
         implied = {each for option in kept for each in _IMPLIED.get(option, ())}
-        mount = ",".join(each for each in kept if each not in implied) or "defaults"
+        left = [each for each in kept if each not in implied]
+        same = set(left) == {*options} - implied  # in whatever order
         mkfs = stack.mkfs_options
         if self.mkfs and self.mkfs not in mkfs:
             mkfs = f"{mkfs} {self.mkfs}".strip()
@@ -61,7 +62,7 @@ class Switch:
         changed = stack.model_copy(
             update={
                 "attributes": "".join(each for each in stack.attributes if each not in self.attributes),
-                "mount_options": stack.mount_options if mount == stack.mounted_with else mount,
+                "mount_options": stack.mount_options if same else ",".join(left) or "defaults",
                 "mkfs_options": mkfs,
                 "medium": medium,
                 "geometry": self.geometry or stack.geometry,
