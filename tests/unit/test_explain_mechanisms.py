@@ -11,7 +11,7 @@ from tests import made
 from tests.made import known
 from tests.unit.explained import DIRECT, MIB, SYNCED, by_mechanism, cell, seen, trial, written
 
-from fslab.cell import Cell, Geometry, MediumSpec, StackSpec
+from fslab.cell import Cache, Cell, Geometry, MediumSpec, StackSpec
 from fslab.errors import UsageError
 from fslab.explain import mechanisms
 from fslab.explain.evidence import Certainty, Evidence, Explanation, evidence_of
@@ -19,7 +19,7 @@ from fslab.explain.mechanisms import REGISTRY, Switch, statements_of
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.parsed_stack import ParsedStack
-from fslab.trial_record import Provenance, Severity, Status, ValidityWarning
+from fslab.trial_record import WHOLE, Provenance, RunPart, Severity, Status, ValidityWarning
 
 EVERY = [
     cell(filesystem, mount, parameters)
@@ -118,6 +118,89 @@ def test_a_feature_that_is_off_is_not_on() -> None:
 
 def stated(of: Evidence, mechanism: str) -> list[Explanation]:
     return [each for each in statements_of(of) if each.mechanism == mechanism]
+
+
+BUFFERED = {"rw": "write", "bs": "1m", "size": "64m"}
+READS = {"rw": "randread", "bs": "4k", "size": "64m"}
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "of", "figures", "name", "least", "just_below"),
+    [
+        ("discard", cell("ext4", "discard"), {}, "device_discarded_bytes", MIB, MIB - 1),
+        ("discard", cell("btrfs", "discard=async"), {}, "device_discarded_bytes", MIB, MIB - 1),
+        ("delayed-allocation", cell("ext4", parameters=BUFFERED), {}, "delayed_allocation_bytes", MIB + 1, MIB),
+        ("atime", cell("ext4", parameters=READS), {}, "device_written_bytes_flushed", 64 << 10, (64 << 10) - 1),
+        ("read-amplification", cell("ext4", parameters=READS), {}, "read_amplification", 1.1, 1.09),
+        ("fast-commit", cell("ext4"), written(8, journal_commits=9.0), "journal_bytes", 8.01 * MIB, 8.0 * MIB),
+        ("journal", cell("ext4"), written(100, journal_commits=9.0), "journal_bytes", 5.01 * MIB, 5.0 * MIB),
+        ("data-journalling", cell("ext4", "data=journal"), written(100), "journal_bytes", 50.1 * MIB, 50.0 * MIB),
+        ("ordered-mode", cell("ext4", "data=ordered"), {"journal_commits": 2.0}, "journal_commit_mean", 1.1e6, 1e6),
+        ("ordered-mode", cell("ext4", "data=ordered"), {"journal_commit_mean": 2e6}, "journal_commits", 2.0, 1.0),
+        ("barriers", cell("ext4"), written(8), "device_flushes", 0.21 * 2048, 0.2 * 2048),
+        ("transaction-traffic", cell("xfs"), {"device_flushes_per_transaction": 1.0},
+         "device_written_per_transaction", 512.0, 511.0),
+        ("xfs-log", cell("xfs"), written(100), "xfs_log_bytes", 5.01 * MIB, 5.0 * MIB),
+        ("amplification", cell("xfs"), {}, "write_amplification", 1.1, 1.09),
+        ("metadata-duplication", cell("btrfs"), {"btrfs_metadata_copies": 2.0}, "write_amplification", 1.11, 1.1),
+        ("metadata-duplication", cell("btrfs"), written(8, 2.0), "btrfs_metadata_copies", 1.6, 1.5),
+        ("copy-on-write", cell("btrfs"), {"file_extents_before": 2.0}, "file_extents", 21.0, 20.0),
+        ("copy-on-write", cell("btrfs"), {"file_extents_before": 2.0}, "file_extents_at_least", 21.0, 20.0),
+        ("fragmentation", cell("ext4"), {}, "file_pieces", 1001.0, 1000.0),
+        ("lock-contention", cell("ext4", parameters={**SYNCED, "numjobs": 4}), {"machine_cpu_busy": 89.0},
+         "tool_voluntary_switches", 10_001.0, 10_000.0),
+        ("lock-contention", cell("ext4", parameters={**SYNCED, "numjobs": 4}), {"tool_voluntary_switches": 2e4},
+         "machine_cpu_busy", 89.0, 90.0),
+        ("kernel-cpu", cell("ext4"), {}, "tool_cpu_system_s", 0.1, 0.099),
+        ("disk-time", cell("ext4"), {}, "disk_service_mean", 10_000.0, 9999.0),
+        ("parity-updates", cell("ext4", layout="md-raid5"), written(100), "device_read_bytes", 20.1 * MIB, 20.0 * MIB),
+        ("allocation-groups", made.cell("xfs", "engine", {"operation": "meta", "files": 30_000}), {},
+         "xfs_allocated_extents", 10_001.0, 10_000.0),
+    ],
+)  # fmt: skip
+def test_from_which_figure_on_a_mechanism_is_stated(
+    mechanism: str, of: Cell, figures: dict[str, float], name: str, least: float, just_below: float
+) -> None:
+    run = Provenance(parts={WHOLE: RunPart(seconds=2.0)})
+    found = [seen(of, {**figures, name: value}, provenance=run) for value in (least, just_below)]
+    assert [len(stated(each, mechanism)) for each in found] == [1, 0]
+
+
+def test_what_the_page_cache_serves_and_absorbs() -> None:
+    half = {"device_written_bytes": 32.0 * MIB}
+    (absorbed,) = stated(
+        seen(cell("ext4", parameters=BUFFERED), {**written(64), "device_written_bytes": 16.0 * MIB}),
+        "page-cache",
+    )
+    assert absorbed.text.startswith("When the tool ended, the device had received 16 MiB of 64 MiB written")
+    assert absorbed.weight == 4
+    assert not stated(seen(cell("ext4", parameters=BUFFERED), {**written(64), **half}), "page-cache")
+    reads = cell("ext4", parameters=READS)
+    (served,) = stated(seen(reads, {"read_amplification": 0.49}), "page-cache")
+    assert (
+        served.text
+        == "The device delivered 0.49 bytes for each byte read; the rest came from the page cache."
+    )
+    assert not stated(seen(reads, {"read_amplification": 0.5}), "page-cache")
+    for other in (
+        cell("ext4", parameters=DIRECT),
+        made.cell("ext4", "engine", {"operation": "meta", "files": 30_000}),
+    ):
+        assert not REGISTRY.get("page-cache").applies(seen(other, {})), "direct I/O, or many small files"
+
+
+def test_what_is_discarded_is_what_an_option_asks_for() -> None:
+    discarded = {"device_discarded_bytes": 3.0 * MIB}
+    (found,) = stated(seen(cell("ext4", "discard"), discarded), "discard")
+    assert found.text == "3 MiB were discarded during the run."
+    assert found.refuted_by == "equally slow with mount -o nodiscard"
+    assert not stated(seen(cell("ext4"), discarded), "discard")
+
+
+def test_a_warm_cache_may_hold_what_the_preparation_wrote() -> None:
+    later = {"device_written_bytes_flushed": 1.0 * MIB}
+    warm = cell("xfs", parameters=READS).model_copy(update={"cache": Cache.WARM})
+    assert not stated(seen(warm, later), "atime")
 
 
 def test_writes_of_btrfs_with_fsync() -> None:
@@ -510,6 +593,8 @@ def test_the_time_of_a_modelled_disk() -> None:
         "The disk answered reads after 8 ms on average. Its heads moved 311 times, over 14 cylinders on average."
     )
     assert "disk-time" not in by_mechanism(seen(cell("ext4"), {"disk_service_mean": 500.0}))
+    unsplit = by_mechanism(seen(cell("ext4"), {"disk_service_mean": 1e6}))
+    assert unsplit["disk-time"] == "The disk answered requests after 1 ms on average."
     flushed = seen(cell("ext4"), {"disk_service_mean": 1e6, "disk_flush_mean": 5e6, "disk_write_mean": 3e4})
     assert "writes after 30 µs and flushes after 5 ms" in by_mechanism(flushed)["disk-time"]
 
