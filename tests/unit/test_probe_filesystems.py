@@ -6,6 +6,7 @@ The expected sums and differences were computed by hand.
 from __future__ import annotations
 
 import os
+import struct
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,6 +57,39 @@ def test_the_journal_s_averages_become_sums(tmp_path: Path) -> None:
     assert found["journal_bytes"] == (10 * 4 - 2 * 8) * block
     assert found["journal_bytes_error"] == 10 * block, "each average is less than one block too small"
     assert found["journal_commit_mean"] == 3000 * 1000, "the kernel's moving average"
+
+
+@pytest.mark.parametrize(
+    ("mapped", "last", "complete"), [(1, True, True), (2, False, True), (512, False, False)]
+)
+def test_a_count_that_is_complete_is_known_however_long_it_took(
+    mapped: int, last: bool, complete: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that waits for a CPU takes long for a single extent."""
+
+    def mapping(_descriptor: int, _command: int, request: bytearray) -> None:
+        struct.pack_into("=I", request, 20, mapped)
+        for number in range(mapped):
+            flag = int(last and number == mapped - 1)
+            struct.pack_into(
+                "=QQQQQIIII",
+                request,
+                32 + 56 * number,
+                4096 * number,
+                8192 * number,
+                4096,
+                0,
+                0,
+                flag,
+                0,
+                0,
+                0,
+            )
+
+    monkeypatch.setattr("fcntl.ioctl", mapping)
+    (tmp_path / "file").touch()
+    found, known = _extents(tmp_path / "file", deadline=0.0)
+    assert (len(found), known) == (mapped, complete)
 
 
 def test_a_journal_on_a_disk_of_its_own_has_the_name_of_that_disk(tmp_path: Path) -> None:

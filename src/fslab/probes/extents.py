@@ -31,7 +31,7 @@ class Extents(Probe):
     """Counts of up to four files, the largest of 1 MiB and more. ``file_extents`` is the kernel's count: a boundary
     between written and unwritten parts starts a new extent. ``file_pieces`` counts contiguous pieces: a new piece
     starts where the next byte of the file does not follow on the device; a hole starts none if the device addresses
-    have the same gap. A count that takes longer than half a millisecond is stopped and unknown;
+    have the same gap. A count that is not complete after half a millisecond is stopped and unknown;
     ``file_extents_at_least`` is the number counted by then."""
 
     summary = "extents and discontinuities of the workload's files (FIEMAP)"
@@ -92,14 +92,15 @@ def _extents(file: Path, deadline: float | None) -> tuple[list[tuple[int, int, i
     found: list[tuple[int, int, int]] = []
     # What a command of another user has left running can put a link or a pipe there.
     with opened(file, os.O_NOATIME | os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor:
-        for batch in _batches(descriptor):
-            if deadline is not None and time.monotonic() > deadline:
-                return found + batch, False
+        for batch, more in _batches(descriptor):
             found += batch
+            if more and deadline is not None and time.monotonic() > deadline:
+                return found, False
     return found, True
 
 
-def _batches(descriptor: int) -> Iterator[list[tuple[int, int, int]]]:
+def _batches(descriptor: int) -> Iterator[tuple[list[tuple[int, int, int]], bool]]:
+    """Yield extents as (offset in the file, address on the device, length), and whether there may be more."""
     start = 0
     while True:
         request = bytearray(struct.pack("=QQIIII", start, (1 << 64) - 1 - start, 0, 0, _BATCH, 0))
@@ -111,8 +112,12 @@ def _batches(descriptor: int) -> Iterator[list[tuple[int, int, int]]]:
         words = array("Q", bytes(request[32 : 32 + _EXTENT * mapped]))
         flags = [word & 0xFFFFFFFF for word in words[5::7]]
         placed = zip(words[0::7], words[1::7], words[2::7], flags, strict=True)
-        yield [(logical, place, size) for logical, place, size, flag in placed if not flag & _UNKNOWN_PLACE]
-        if flags[-1] & _LAST or mapped < _BATCH:
+        more = not flags[-1] & _LAST and mapped == _BATCH
+        yield (
+            [(logical, place, size) for logical, place, size, flag in placed if not flag & _UNKNOWN_PLACE],
+            more,
+        )
+        if not more:
             return
         start = words[-7] + words[-5]
 
