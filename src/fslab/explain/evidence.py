@@ -61,6 +61,7 @@ class Explanation(Frozen):
 
     ``refuted_by``: the measurement that would refute it; None if no option turns off what it is about. ``weight``:
     strength of the evidence, 0 to 10, for sorting. ``takes``: the share of the run that it takes, where that is known.
+    ``moves``: of what it reads or writes, the share of all bytes of the device in the run.
     """
 
     mechanism: str
@@ -72,6 +73,7 @@ class Explanation(Frozen):
     refuted_by: str | None = None
     weight: float = 0.0
     takes: float | None = None
+    moves: float | None = None
 
 
 # Figures from the method that split the traffic; the other figures of a trace come from its ring buffer.
@@ -201,6 +203,11 @@ class Evidence:
         return next((cpus for trial in self.trials if (cpus := trial.provenance.machine.get("cpus"))), 1)
 
     @property
+    def cpus_at_once(self) -> int:
+        """The number of processors that the tool can use at the same time."""
+        return min(self.traits.parallel or 1, self.cpus)
+
+    @property
     def has_slc(self) -> bool:
         """Whether a virtual SSD has an SLC cache."""
         disks = self._of_device("virtual_disks") or ()
@@ -288,6 +295,20 @@ class Evidence:
 
         found = self._each(share) if self.figure(name) else []
         return min(statistics.median(found), 1.0) if found else None
+
+    @property
+    def moved_bytes(self) -> float | None:
+        """Bytes that the devices read and wrote, with what was flushed after the run."""
+        read, written = self.value("device_read_bytes"), self.value("device_written_bytes_flushed")
+        return None if read is None or written is None else read + written
+
+    @property
+    def share_for_bytes(self) -> float | None:
+        """The share of the run in which bytes may have been moved: in which the disks were busy or the tool was in the
+        kernel, at most all of it."""
+        disks = self.share_of_run("device_busy", self.disks_at_once)
+        kernel = self.share_of_run("tool_cpu_system_s", self.cpus_at_once)
+        return None if disks is None else min(disks + (kernel or 0.0), 1.0)
 
     @cached_property
     def times(self) -> tuple[float, ...]:

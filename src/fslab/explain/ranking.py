@@ -4,7 +4,7 @@ A mechanism is ranked by its contrast between stacks, not by its weight on one: 
 """
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 from typing import Any
 
@@ -12,7 +12,7 @@ from fslab.cell import Frozen
 from fslab.explain import mechanisms
 from fslab.explain.evidence import Evidence, Explanation
 from fslab.explain.mechanisms import REGISTRY as MECHANISMS
-from fslab.explain.mechanisms import Mechanism, bounded
+from fslab.explain.mechanisms import Mechanism, bounded, unbounded
 
 NOTABLE = 1.0
 ALIKE = 0.1  # × the weight, or × the run for what takes a share of it: up to this, a contrast is none
@@ -140,37 +140,52 @@ def _under(
     """
     stated = {each.stack for each in found}
     compared = [seen for seen in under if seen.stack in stated or mechanism.known(seen)]
-    weights, timed = _weights(found, compared), _timed(compared)
+    weights, timed = _weights(found, under), _timed(under)
     strongest = {each.stack: each for each in sorted(found, key=lambda each: each.weight)}
+    moving = _moving(strongest, under) if timed else {}
 
     def least(stack: str) -> float:
         return ALIKE if timed and strongest[stack].takes is not None else ALIKE * weights[stack]
 
+    def contrast_of(more: str, less: str) -> float:
+        if more in moving:
+            return bounded(moving[more] * (1 - weights[less] / weights[more]))
+        return bounded(weights[more]) - bounded(weights[less])
+
     stack = max(strongest, key=lambda stack: weights[stack])
-    contrast, opposed, alike = weights[stack], False, not weights[stack]
+    contrast, opposed, alike = bounded(weights[stack]), False, not weights[stack]
     unknown = several and len(compared) == 1
     if len(compared) > 1:
         pairs = [
-            (
-                not _opposed(more, less, mechanism.speeds_up),
-                weights[more.stack] - weights[less.stack],
-                more.stack,
-            )
+            (more, less)
             for more, less in permutations(compared, 2)
             if weights[more.stack] > weights[less.stack]
         ]
-        differing = [each for each in pairs if each[1] > least(each[2])]
-        explains, contrast, stack = max(differing or pairs, default=(True, 0.0, stack))
+        differing = [
+            (more, less)
+            for more, less in pairs
+            if weights[more.stack] - weights[less.stack] > least(more.stack)
+        ]
+        contrasts = (
+            (
+                not _opposed(more, less, mechanism.speeds_up),
+                contrast_of(more.stack, less.stack),
+                more.stack,
+            )
+            for more, less in differing or pairs
+        )
+        explains, contrast, stack = max(contrasts, default=(True, 0.0, stack))
         opposed, alike = not explains, not differing
     return RankedMechanism(
-        mechanism=mechanism.name, summary=mechanism.summary, weight=weights[stack], strongest=strongest[stack],
+        mechanism=mechanism.name, summary=mechanism.summary, weight=bounded(weights[stack]),
+        strongest=strongest[stack],
         contrast=min(contrast, NOTABLE) if mechanism.general else contrast, cells=(), alike=alike, opposed=opposed,
         unknown=unknown,
     )  # fmt: skip
 
 
 def _weights(found: Sequence[Explanation], compared: Sequence[Evidence]) -> dict[str, float]:
-    """Return the weight on each stack; 0 without an explanation.
+    """Return the weight on each stack, without a bound; 0 without an explanation.
 
     What takes a share of the run counts by its time for the same work, as a multiple of the time that the fastest stack
     takes for that work: so what a stack needs more of the disk or the CPU is comparable with what it is slower by.
@@ -178,11 +193,26 @@ def _weights(found: Sequence[Explanation], compared: Sequence[Evidence]) -> dict
     times = {seen.stack: statistics.median(seen.times) for seen in compared} if _timed(compared) else {}
     weights = dict.fromkeys((seen.stack for seen in compared), 0.0)
     for each in found:
-        weight = each.weight
+        weight = unbounded(each.weight)
         if each.takes is not None and times:
-            weight = bounded(each.takes * times[each.stack] / min(times.values()))
+            weight = each.takes * times[each.stack] / min(times.values())
         weights[each.stack] = max(weight, weights.get(each.stack, 0.0))
     return weights
+
+
+def _moving(strongest: Mapping[str, Explanation], compared: Sequence[Evidence]) -> dict[str, float]:
+    """Return the time of what reads or writes on each stack, as a multiple of the time that the fastest one takes.
+
+    That is its part of the bytes of the device, of the time in which bytes may have been moved: many bytes of few for
+    which nobody waits explain less than what takes the time.
+    """
+    fastest = min(statistics.median(seen.times) for seen in compared)
+    found = {}
+    for seen in compared:
+        each, share = strongest.get(seen.stack), seen.share_for_bytes
+        if each is not None and each.moves is not None and share is not None:
+            found[seen.stack] = each.moves * share * statistics.median(seen.times) / fastest
+    return found
 
 
 def _timed(compared: Sequence[Evidence]) -> bool:

@@ -177,10 +177,14 @@ class Mechanism(ABC):
         *figures: EvidenceFigure | None,
         weight: float = 0.0,
         takes: float | None = None,
+        moved: float | None = None,
         refuted_by: str | None = None,
         certainty: Certainty = Certainty.OBSERVED,
     ) -> Explanation:
-        """Return a statement. With ``takes``, a share of the run, its weight is what that is of the rest of the run."""
+        """Return a statement. With ``takes``, a share of the run, its weight is what that is of the rest of the run.
+
+        ``moved``: the bytes that the device reads or writes because of it.
+        """
         switch, known = self.switch(evidence), tuple(filter(None, figures))
         if switch is not None and switch.off(evidence.cell) is None:  # it is off, as far as it can be
             switch = None
@@ -191,6 +195,7 @@ class Mechanism(ABC):
         return Explanation(
             mechanism=self.name, workload=evidence.workload, stack=evidence.stack, text=text, figures=known,
             certainty=certainty, weight=bounded(weight), takes=takes,
+            moves=None if moved is None or not evidence.moved_bytes else min(moved / evidence.moved_bytes, 1.0),
             refuted_by=refuted_by or (f"equally slow with {switch}" if switch else None),
         )  # fmt: skip
 
@@ -198,6 +203,11 @@ class Mechanism(ABC):
 def bounded(weight: float) -> float:
     """Return a weight below ``MOST_WEIGHT`` in the same order. Weights are ratios of unlike things, up to millions."""
     return weight if weight <= _PLAIN_WEIGHT else MOST_WEIGHT - _PLAIN_WEIGHT**2 / weight
+
+
+def unbounded(weight: float) -> float:
+    """Return the weight of which ``bounded`` is ``weight``."""
+    return weight if weight <= _PLAIN_WEIGHT else _PLAIN_WEIGHT**2 / max(MOST_WEIGHT - weight, 1e-9)
 
 
 def _is_word(option: str, mkfs_options: str) -> bool:

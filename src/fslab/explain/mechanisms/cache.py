@@ -84,7 +84,9 @@ class ReadAhead(Mechanism):
                 f"The device delivered {read.value:.2f} bytes for each byte read, in requests of "
                 f"{format_size(requests)} on average."
             )
-            yield self.explanation(evidence, text, read, number, weight=read.value)
+            yield self.explanation(
+                evidence, text, read, number, weight=read.value, moved=_in_addition(evidence, read.value)
+            )
 
 
 def _ahead(evidence: Evidence) -> float | None:
@@ -119,7 +121,13 @@ class ReadAmplification(Mechanism):
                 read,
                 evidence.figure("device_read_requests"),
                 weight=read.value - 1,
+                moved=_in_addition(evidence, read.value),
             )
+
+
+def _in_addition(evidence: Evidence, amplification: float) -> float:
+    """Return the bytes that were read in addition to those that the tool read."""
+    return (evidence.value("device_read_bytes") or 0.0) * (1 - 1 / amplification)
 
 
 class DelayedAllocation(Mechanism):

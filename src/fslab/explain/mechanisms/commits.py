@@ -30,7 +30,15 @@ class FastCommit(Mechanism):
         if commits is not None and bytes_each is not None and bytes_each.value > 4096:
             text = f"Each fsync wrote about {format_size(bytes_each.value)} to the journal, in full commits."
             error = evidence.per_sync("journal_bytes_error", "uncertainty per fsync")
-            yield self.explanation(evidence, text, bytes_each, error, commits, weight=bytes_each.value / 4096)
+            yield self.explanation(
+                evidence,
+                text,
+                bytes_each,
+                error,
+                commits,
+                weight=bytes_each.value / 4096,
+                moved=evidence.value("journal_bytes"),
+            )
 
 
 INTERVALS_S = {"ext3": 5, "ext4": 5, "btrfs": 30}

@@ -24,7 +24,7 @@ class KernelCpu(Mechanism):
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         cpu = evidence.figure("tool_cpu_system_s", "system CPU time of the tool")
-        at_once = min(evidence.traits.parallel or 1, evidence.cpus)
+        at_once = evidence.cpus_at_once
         share = evidence.share_of_run("tool_cpu_system_s", at_once)
         if cpu is None or share is None or share < _SLIGHT:
             return

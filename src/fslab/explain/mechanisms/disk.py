@@ -60,7 +60,8 @@ class DiskTime(Mechanism):
         heads = ""
         if moved and crossed:
             often = counted(round(moved.value), "time")
-            heads = f" Its heads moved {often}, over {crossed.value:.0f} cylinders on average."
+            far = counted(round(crossed.value), "cylinder")
+            heads = f" Its heads moved {often}, over {far} on average."
         yield self.explanation(
             evidence,
             f"The disk answered {listed(answered)} on average.{busy}{heads}",
@@ -150,6 +151,7 @@ class ParityUpdates(Mechanism):
                 "part of a stripe is written, others are read to compute its parity.",
                 read,
                 weight=1.0,
+                moved=read.value,
                 certainty=Certainty.COINCIDES,
                 refuted_by="as many reads where whole stripes are written",
             )

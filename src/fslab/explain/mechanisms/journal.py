@@ -57,6 +57,7 @@ class JournalWrites(Mechanism):
                 evidence.figure("journal_bytes_error", "uncertainty"),
                 evidence.per_sync("journal_commits", "commits per fsync"),
                 weight=journal.value / written,
+                moved=journal.value,
             )
 
 
@@ -95,6 +96,7 @@ class DataJournalling(Mechanism):
                 evidence.figure("journal_bytes_error", "uncertainty"),
                 evidence.figure("journal_commits"),
                 weight=amplified.value,
+                moved=journal.value,
             )
 
 
@@ -190,6 +192,7 @@ class TransactionTraffic(Mechanism):
             written,
             flushes,
             weight=written.value / _PLAIN_TRANSACTION,
+            moved=evidence.value("device_written_bytes_flushed"),
             refuted_by="equally slow where a transaction writes and flushes less",
         )
 

@@ -7,6 +7,10 @@ from fslab.explain.mechanisms import NOTICEABLE, Mechanism, Switch
 from fslab.units import format_size
 
 
+def _written(evidence: Evidence) -> float:
+    return evidence.value("device_written_bytes_flushed") or 0.0
+
+
 class MetadataTraffic(Mechanism):
     """Writes in addition to data: trees, inodes, journals and superblocks, as marked by the kernel.
 
@@ -39,6 +43,7 @@ class MetadataTraffic(Mechanism):
                     for place in ("data", "metadata", "metadata_and_journal", "journal", "superblock")
                 ),
                 weight=meta.value / max(whole.value - meta.value, 4096),
+                moved=_written(evidence) * meta.value / whole.value,
                 refuted_by="another tracing method counts less metadata",
             )
 
@@ -68,6 +73,7 @@ class Amplification(Mechanism):
             "blocks for parts of them.",
             amplified,
             weight=amplified.value - 1,
+            moved=_written(evidence) * (1 - 1 / amplified.value),
         )
 
 
@@ -118,6 +124,7 @@ class MetadataDuplication(Mechanism):
                 evidence.of_trace("traced_metadata_bytes", "metadata"),
                 evidence.of_trace("traced_data_written_bytes", "data"),
                 weight=(amplified.value - 1) * (1 - 1 / copies.value),
+                moved=_written(evidence) * (1 - 1 / amplified.value) * (1 - 1 / copies.value),
             )
 
 
