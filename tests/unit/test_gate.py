@@ -63,7 +63,9 @@ class TestGate:
 
         This does not rule out a slowdown of 5 % (unsure), but it rules out 10 % (clear).
         """
-        assert self.counts(self.judged([0.96])) == (0, 0, 1)
+        verdict = self.judged([0.96])
+        assert self.counts(verdict) == (0, 0, 1)
+        assert known(verdict.needed) > 5, "until the interval ends before 0.95"
         assert self.counts(self.judged([0.96], slower=0.10)) == (0, 1, 0)
 
     def test_what_is_ruled_out_only_if_trials_are_independent_is_unsure(self) -> None:
@@ -114,10 +116,10 @@ class TestGate:
         if counted == (0, 1, 0):
             assert gate_words(verdict) == "PASSED: 1 of 1 figures; no event in 1 of them"
 
-    def noisy(self, spread: float, **limits: Any) -> GateVerdict:
+    def noisy(self, spread: float, metric: Metric = IOPS, **limits: Any) -> GateVerdict:
         figures = [100 * (1 + spread * by) for by in (-1, -0.6, -0.2, 0.2, 0.6, 1)]
-        one = cell(workload="noisy")
-        found = compared(trials(one, figures), trials(one, figures, "b"))
+        one = cell(workload="sync" if metric is CLAT else "noisy")
+        found = compared(trials(one, figures, metric=metric), trials(one, figures, "b", metric))
         return gate(found, **limits)
 
     def test_a_gate_that_would_miss_a_doubling_is_unsure_and_says_so_in_one_line(self) -> None:
@@ -131,7 +133,15 @@ class TestGate:
             assert int(told[1]) > 100
         sure = self.noisy(0.001, slower=0.05)
         assert gate_words(sure) == "PASSED: 1 of 1 figures; a slowdown of 5.0 % is ruled out"
-        assert self.counts(self.noisy(0.001, different=True)) == (0, 1, 0)
+        alike = self.noisy(0.001, different=True)
+        assert self.counts(alike) == (0, 1, 0)
+        assert gate_words(alike) == "PASSED: 1 of 1 figures; a difference of 10 % is ruled out"
+
+    def test_a_slowdown_is_ruled_out_by_the_worse_end_of_the_interval(self) -> None:
+        rates, times = (self.noisy(0.1, metric, slower=0.05) for metric in (IOPS, CLAT))
+        assert self.counts(rates) == self.counts(times) == (0, 0, 1)
+        # 5 % less is 5.1 % on logarithms, and 5 % more is 4.9 %.
+        assert known(rates.needed) <= known(times.needed) <= 1.2 * known(rates.needed)
 
     def test_about_as_many_trials_as_it_says_are_enough(self) -> None:
         """An interval narrows with the square root of the number of trials."""
@@ -237,7 +247,9 @@ class TestGate:
 
     def test_the_more_severe_of_two_answers_counts(self) -> None:
         for factor in (0.5, 1.5):
-            assert self.counts(self.judged([factor], different=True)) == (1, 0, 0)
+            verdict = self.judged([factor], different=True)
+            assert self.counts(verdict) == (1, 0, 0)
+            assert gate_words(verdict) == "FAILED: 1 of 1 figures differ"
 
     def test_a_stack_is_not_slower_than_itself_but_can_fail(self) -> None:
         one = cell()
@@ -246,9 +258,17 @@ class TestGate:
         for limits in LIMITS:
             for b, counted in (
                 (half, (0, 1, 0)), ([each.model_copy(update=crashed) for each in half], (1, 0, 0)),
+                (trials(one, [0.0] * 6, "b"), (1, 0, 0)),
             ):  # fmt: skip
                 found = compared(trials(one, around(100)), b).model_copy(update={"same_stack": "ext4"})
-                assert self.counts(gate(found, **limits)) == counted
+                verdict = gate(found, **limits)
+                assert self.counts(verdict) == counted
+                if verdict.answer is GateAnswer.CLEAR:
+                    assert gate_words(verdict) == "PASSED: 1 of 1 figures; A and B are the same stack"
+        cpu = Metric(name="cpu_user", unit=Unit.PERCENT, better=Direction.NEITHER)
+        sides = (trials(one, around(100), side, cpu) for side in ("a", "b"))
+        found = compared(*sides, metrics_of=lambda _: (cpu,)).model_copy(update={"same_stack": "ext4"})
+        assert gate(found, slower=0.05).total == 0, "nothing was tested"
 
     def test_no_smaller_difference_is_ruled_out_than_that_of_the_widest_margin(self) -> None:
         tail = Metric(name="clat_p99", unit=Unit.NANOSECONDS, better=Direction.LOWER)

@@ -107,11 +107,7 @@ def _slower(line: ComparisonLine, limit: float) -> GateAnswer:
         return _of_counts(answer)
     if answer.ratio is None or answer.interval is None:
         return GateAnswer.UNSURE
-    if (
-        answer.winner == answer.under
-        and _is_firm(answer)
-        and change_for_worse(answer.ratio, line.better) >= limit
-    ):
+    if _is_firm(answer) and change_for_worse(answer.ratio, line.better) >= limit:
         return GateAnswer.FAILS
     widest = answer.interval_if_correlated or answer.interval
     worst = widest.high if line.better is Direction.LOWER else widest.low
