@@ -65,8 +65,14 @@ class TestGate:
         """
         verdict = self.judged([0.96])
         assert self.counts(verdict) == (0, 0, 1)
-        assert known(verdict.needed) > 5, "until the interval ends before 0.95"
         assert self.counts(self.judged([0.96], slower=0.10)) == (0, 1, 0)
+        figures = [100 * (1 + 0.01 * by) for by in (-1, -0.6, -0.2, 0.2, 0.6, 1)]
+        sure = compared(trials(cell(), figures), trials(cell(), [0.957 * each for each in figures], "b"))
+        (line,) = sure.lines
+        assert (line.answer.holds, line.answer.fragile) == (True, False)
+        verdict = gate(sure, slower=0.05)
+        assert self.counts(verdict) == (0, 0, 1)
+        assert known(verdict.needed) > 6, "until the interval ends before 0.95"
 
     def test_what_is_ruled_out_only_if_trials_are_independent_is_unsure(self) -> None:
         """Five trials of one line do not show whether they are: an interval that allows for that is wider."""
