@@ -192,6 +192,18 @@ def test_a_wide_interval_around_nothing_shows_nothing() -> None:
     assert "more trials are needed" in words[1]
 
 
+def test_what_could_not_be_measured_does_not_change_what_is_said_of_the_others() -> None:
+    """The share of each of two mechanisms is a mean over both orders, also without the third one, of both stacks."""
+    both = "journal+delayed-allocation"
+    factors = {"s": 1.0, "f": 6.0, "journal": 2.0, "delayed-allocation": 2.0, both: 6.0}
+    values = {name: dict.fromkeys(range(4), factor) for name, factor in factors.items()}
+    plan = a_plan("journal", "delayed-allocation", "barriers", common=("barriers",))
+    _, words = told(plan.model_copy(update={"off": {**plan.off, both: both}}), values)
+    shares = [line for line in words if "narrows the gap" in line]
+    assert len(shares) == 2
+    assert all("on average over all orders of switching off; alone by 2 (2–2)" in line for line in shares)
+
+
 def test_a_mechanism_that_could_not_be_measured_is_left_out() -> None:
     plan = a_plan("journal", "barriers", higher_is_better=False)
     # lower is better: 8 s, 2 s for the faster stack, 4 s without the journal

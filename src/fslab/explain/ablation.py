@@ -286,7 +286,8 @@ def _of_share(ablation: Ablation, found: Attribution, name: str, *, gap: bool) -
         verdict = "not the cause" if slight else "open: more trials are needed"
         what = _effect(share, ablation.slow, gap=False)
         return f"{cause}: {verdict}; switching it off ({switch}) {what}"
-    together = found.complete and name not in ablation.common and len(found.shares) - len(ablation.common) > 1
+    dividing = [each for each in found.shares if each not in ablation.common]
+    together = found.complete and name in dividing and len(dividing) > 1
     how = "on average over all orders of switching off" if together else "alone"
     alone_too = f"; alone by {_factor(_as_said(alone, share))}" if how != "alone" else ""
     both = f". {ablation.fast} has it, too" if name in ablation.common else ""
