@@ -292,3 +292,16 @@ def test_on_a_directory_s_disk_no_power_is_cut() -> None:
     assert "Left out, because they need a virtual disk: power-cuts-wal" in (study.description or "")
     with pytest.raises(StudyError, match="every workload of the study needs a virtual disk"):
         load("crash-quick", ['on_path="/srv"'])
+
+
+def test_on_a_directory_s_disk_a_stack_of_which_only_the_power_is_cut_is_left_out() -> None:
+    text = """
+        title: t
+        media: {m: {type: virtual, profile: none}}
+        workloads: {w: {tool: dd, op: write, count: 1}, c: {tool: crash}}
+        stacks: {s: {medium: m, filesystem: ext4, workloads: [c]}, t: {medium: m, filesystem: xfs, workloads: [c, w]}}
+        """
+    assert load_text(text, "s.yaml").stacks.keys() == {"s", "t"}
+    study = load_text(text, "s.yaml", ['on_path="/srv"'])
+    assert {name: stack.workloads for name, stack in study.stacks.items()} == {"t": ("w",)}
+    assert study.description == "Left out, because they need a virtual disk: c, the stack s."

@@ -91,22 +91,28 @@ def _room(memory: Node, size: Node) -> Node:
 
 
 def _leave_out(directory: Node, root: Node, mistakes: Mistakes) -> None:
-    """Remove the workloads that cut the power of a virtual disk or make it fail, and say so in the description."""
+    """Remove the workloads that cut the power of a virtual disk or make it fail, and stacks that have no other, and say
+    so in the description."""
     workloads = root.entries("workloads")
     out = [name for name, node in workloads.items() if _drives_disk(node, workloads)]
     if workloads and len(out) == len(workloads):
         mistakes.add(directory.place, (), "every workload of the study needs a virtual disk")
     elif out:
+        for name in out:
+            del workloads[name]
+        stacks = root.entries("stacks")
+        for stack in [*stacks]:
+            named = stacks[stack].fields.get("workloads")
+            if named is None:
+                continue
+            kept = [item for item in named.items if item.content not in out]
+            stacks[stack].fields["workloads"] = replace(named, content=kept)
+            if named.items and not kept:
+                del stacks[stack]
+                out.append(f"the stack {stack}")
         description = root.fields.get("description", replace(directory, content="", path=("description",)))
         told = f"{description.content or ''} Left out, because they need a virtual disk: {', '.join(out)}."
         root.fields["description"] = replace(description, content=told.strip())
-        for name in out:
-            del workloads[name]
-        for stack in root.entries("stacks").values():
-            named = stack.fields.get("workloads")
-            if named is not None:
-                kept = [item for item in named.items if item.content not in out]
-                stack.fields["workloads"] = replace(named, content=kept)
 
 
 def _drives_disk(node: Node, workloads: dict[str, Node]) -> bool:
