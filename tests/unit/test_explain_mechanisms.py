@@ -295,6 +295,20 @@ def test_more_commits_than_the_interval_asks_for(
         assert each.refuted_by == "clearly fewer commits with mount -o commit=300"
 
 
+def test_commits_of_fsyncs_are_not_those_of_the_interval() -> None:
+    figures = written(8, journal_commits=2048.0, clock_window=10.0)
+    for mount in ("defaults", "commit=1"):
+        assert not stated(seen(cell("ext4", mount), figures), "commit-interval")
+
+
+def test_only_a_volume_that_fslab_makes_can_be_made_larger() -> None:
+    switch, made_here = REGISTRY.get("small-volume").switch, cell("btrfs")
+    assert known(switch(seen(made_here, {}))).medium == {"size": "20g"}
+    device = MediumSpec(name="m", type="device", options={"path": "/dev/x"})
+    given = made_here.model_copy(update={"stack": made_here.stack.model_copy(update={"medium": device})})
+    assert switch(seen(given, {})) is None
+
+
 def test_a_withdrawn_trace_says_nothing() -> None:
     figures = written(80, 10.0)
     of = cell()
