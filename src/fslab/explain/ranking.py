@@ -65,7 +65,8 @@ def ranking(everything: Sequence[Evidence]) -> list[RankedMechanism]:
     return sorted(
         ranked,
         key=lambda each: (
-            not each.can_explain, each.alike, -each.contrast, -each.weight, -len(each.cells), each.mechanism
+            not each.can_explain, each.alike, -round(each.contrast, 1), MECHANISMS.get(each.mechanism).general,
+            -each.contrast, -each.weight, -len(each.cells), each.mechanism,
         ),
     )  # fmt: skip
 

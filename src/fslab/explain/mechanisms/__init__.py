@@ -108,7 +108,7 @@ class Mechanism(ABC):
     mkfs options; ``^feature`` is a feature that is off. ``off``: the switch, independent of the evidence;
     ``off_by``: it is one that the workload's tool declares. ``attribute``: that of a directory that switches it on.
     ``speeds_up``: whether more of it makes a stack faster, not slower; None: either. ``general``: it says only where
-    time goes, and comes after what says why.
+    time or bytes go, and comes after what says why.
     ``unswitchable``: file systems that have the mechanism, but nothing that turns it off.
     ``needs``: the figures of probes without which it is unknown how much of it a stack has.
     """

@@ -57,6 +57,7 @@ class Amplification(Mechanism):
 
     summary = "the device receives more than was written"
     cause = "what is written in addition to data"
+    general = True
     needs = ("write_amplification",)
 
     def known(self, evidence: Evidence) -> bool:
