@@ -140,7 +140,8 @@ READS = {"rw": "randread", "bs": "4k", "size": "64m"}
         ("barriers", cell("ext4"), written(8), "device_flushes", 0.21 * 2048, 0.2 * 2048),
         ("transaction-traffic", cell("xfs"), {"device_flushes_per_transaction": 1.0},
          "device_written_per_transaction", 512.0, 511.0),
-        ("xfs-log", cell("xfs"), written(100), "xfs_log_bytes", 5.01 * MIB, 5.0 * MIB),
+        ("journal", cell("xfs"), written(100), "xfs_log_bytes", 5.01 * MIB, 5.0 * MIB),
+        ("xfs-log", cell("xfs"), {}, "xfs_log_no_buffer", 1.0, 0.0),
         ("amplification", cell("xfs"), {}, "write_amplification", 1.1, 1.09),
         ("metadata-duplication", cell("btrfs"), {"btrfs_metadata_copies": 2.0}, "write_amplification", 1.11, 1.1),
         ("metadata-duplication", cell("btrfs"), written(8, 2.0), "btrfs_metadata_copies", 1.6, 1.5),
@@ -164,6 +165,18 @@ def test_from_which_figure_on_a_mechanism_is_stated(
     run = Provenance(parts={WHOLE: RunPart(seconds=2.0)})
     found = [seen(of, {**figures, name: value}, provenance=run) for value in (least, just_below)]
     assert [len(stated(each, mechanism)) for each in found] == [1, 0]
+
+
+def test_what_is_read_compressed_does_not_come_from_the_page_cache() -> None:
+    """200 MiB that were compressed to less than half, read in order with a cold cache, as measured."""
+    reads = {"rw": "read", "bs": "1m", "size": "200m"}
+    figures = {"read_amplification": 0.47}
+    found = by_mechanism(seen(cell("btrfs", "compress=zstd", reads), figures))
+    assert found["compression"] == (
+        "The device delivered 0.47 bytes for each byte read: data is compressed, or came from the page cache."
+    )
+    assert "page-cache" not in found
+    assert "page-cache" in by_mechanism(seen(cell("btrfs", parameters=reads), figures))
 
 
 def test_what_the_page_cache_serves_and_absorbs() -> None:

@@ -40,7 +40,7 @@ class PageCacheAbsorption(Mechanism):
                 weight=written / max(received.value, 4096),
             )
         read = evidence.figure("read_amplification", "device bytes per byte read")
-        if read is not None and read.value < 0.5:
+        if read is not None and read.value < 0.5 and not evidence.compresses:
             text = f"The device delivered {read.value:.2f} bytes for each byte read; the rest came from the page cache."
             yield self.explanation(evidence, text, read, weight=1.0)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from fslab.cell import Cache
 from fslab.explain.evidence import Certainty, Evidence, EvidenceFigure, Explanation
 from fslab.explain.mechanisms import Mechanism, Switch, writes
 from fslab.workloads import Switchable
@@ -20,10 +21,13 @@ class DataCompression(Mechanism):
     cause = "compression"
     speeds_up = None
     attribute = "c"
-    needs = ("write_amplification",)
 
     def applies(self, evidence: Evidence) -> bool:
         return evidence.compresses
+
+    def known(self, evidence: Evidence) -> bool:
+        amplified = evidence.figure("write_amplification" if writes(evidence) else "read_amplification")
+        return not self.present(evidence) or amplified is not None
 
     def switch(self, evidence: Evidence) -> Switch | None:
         return self.without(_OFF, evidence) if evidence.filesystem == "btrfs" else None
@@ -40,6 +44,21 @@ class DataCompression(Mechanism):
                 amplified,
                 evidence.figure("volume_written_back_bytes_flushed", "written back"),
                 weight=sent / received,
+            )
+        read = evidence.figure("read_amplification", "device bytes per byte read")
+        if (
+            read is not None
+            and read.value < 0.9
+            and evidence.cell.cache is Cache.COLD
+            and not writes(evidence)
+        ):
+            yield self.explanation(
+                evidence,
+                f"The device delivered {read.value:.2f} bytes for each byte read: data is compressed, or came from the "
+                "page cache.",
+                read,
+                weight=1 / max(read.value, 0.01),
+                certainty=Certainty.COINCIDES,
             )
         if (cpu := _cpu_of_writes(evidence, "compression")) is not None:
             yield self.explanation(evidence, *cpu, weight=0.1, certainty=Certainty.COINCIDES)
