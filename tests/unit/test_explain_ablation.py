@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.made import known
-from tests.unit.explained import DIRECT, cell, seen
+from tests.unit.explained import DIRECT, cell, seen, written
 
 from fslab.explain import ablation
 from fslab.explain.ablation import Attribution, attribute
@@ -44,6 +44,16 @@ def test_an_ablation_has_every_combination_of_up_to_three() -> None:
     assert complete
     assert set(found) == {"copy-on-write", "data-checksums", "copy-on-write+data-checksums"}
     assert found["copy-on-write"] == found["copy-on-write+data-checksums"], "one cell, measured once"
+
+
+def test_what_only_the_slower_stack_has_is_switched_off_first_and_what_nothing_switches_off_never() -> None:
+    figures = written(8, 2.0, device_flushes=4096.0)
+    slow, fast = seen(cell("ext4"), figures), seen(cell("xfs"), {})
+    found = ablation.candidates(slow, fast)
+    assert [*found] == ["commit-interval", "fast-commit", "barriers", "delayed-allocation", "journal"]
+    assert ablation.common(found, fast) == ("barriers", "delayed-allocation", "journal")
+    assert REGISTRY.get("commit-stalls").applies(slow), "but has no switch"
+    assert REGISTRY.get("page-cache").alters, "which would be another workload"
 
 
 def test_a_counterfactual_that_is_the_faster_stack_is_measured_once() -> None:
