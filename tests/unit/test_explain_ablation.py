@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.made import known
-from tests.unit.explained import DIRECT, cell, seen, written
+from tests.unit.explained import DIRECT, MIB, cell, seen, written
 
 from fslab.explain import ablation
 from fslab.explain.ablation import Attribution, attribute
@@ -47,13 +47,25 @@ def test_an_ablation_has_every_combination_of_up_to_three() -> None:
 
 
 def test_what_only_the_slower_stack_has_is_switched_off_first_and_what_nothing_switches_off_never() -> None:
-    figures = written(8, 2.0, device_flushes=4096.0)
+    figures = written(8, 2.0, device_flushes=4096.0, journal_bytes=40.0 * MIB, journal_commits=1024.0)
     slow, fast = seen(cell("ext4"), figures), seen(cell("xfs"), {})
     found = ablation.candidates(slow, fast)
-    assert [*found] == ["commit-interval", "fast-commit", "barriers", "delayed-allocation", "journal"]
-    assert ablation.common(found, fast) == ("barriers", "delayed-allocation", "journal")
+    assert [*found] == ["fast-commit", "commit-interval", "journal", "barriers", "delayed-allocation"]
+    assert ablation.common(found, fast) == ("journal", "barriers", "delayed-allocation")
     assert REGISTRY.get("commit-stalls").applies(slow), "but has no switch"
     assert REGISTRY.get("page-cache").alters, "which would be another workload"
+    off = seen(cell("xfs", "logbsize=256k,noatime"), {})
+    assert "xfs-log" in ablation.candidates(fast, slow)
+    assert "xfs-log" not in ablation.candidates(off, slow), "it is off"
+
+
+def test_more_than_three_are_measured_alone() -> None:
+    slow, fast = seen(cell("ext4"), written(8)), seen(cell("vfat"), {})
+    four = ["commit-interval", "delayed-allocation", "fast-commit", "journal"]
+    found, complete = ablation.cells(slow, fast, ablation.candidates(slow, fast, four))
+    assert (sorted(found), complete) == (four, False)
+    three, complete = ablation.cells(slow, fast, ablation.candidates(slow, fast, four[1:]))
+    assert (len(three), complete) == (7, True)
 
 
 def test_a_counterfactual_that_is_the_faster_stack_is_measured_once() -> None:
@@ -157,6 +169,9 @@ def test_another_question_is_not_a_share_of_the_difference() -> None:
         "  Switching the page cache off (no page-cache) makes a slower by a factor of 2 (2–2); that is another "
         "question, and no share of the difference"
     )
+    found, _ = told(a_plan("page-cache"), {**values, "page-cache": {9: 0.5}})
+    assert found.costs == {}, "no block in common"
+    assert found.ratio.factor == pytest.approx(3)
     slow, fast = (seen(cell(name, parameters={"rw": "write", "size": "64m"}), {}) for name in ("ext4", "xfs"))
     switches = ablation.candidates(slow, fast, ["page-cache", "journal", "ordered-mode"])
     cells, _ = ablation.cells(slow, fast, switches)
@@ -221,6 +236,9 @@ def test_a_mechanism_that_could_not_be_measured_is_left_out() -> None:
     assert found.ratio.factor == pytest.approx(4)
     assert found.shares["journal"].factor == pytest.approx(2)
     assert set(found.shares) == {"journal"}
+    for missing in ("s", "f"):
+        values = {name: {0: 1.0} for name in ("s", "f", "journal") if name != missing}
+        assert ablation.attributed(plan, values, 0.95) is None
     assert attribute({frozenset(): {}}, {0: 1.0}) is None
 
 

@@ -235,6 +235,9 @@ def test_what_was_overwritten_in_the_page_cache_was_not_compressed() -> None:
             seen(of, {**figures, "volume_written_back_bytes_flushed": back_mib * MIB}), "compression"
         )
         assert [each.text.split()[4] for each in told] == found
+    direct = cell(mount="compress=zstd", parameters={**DIRECT, "size": "160m"})
+    aside = {**figures, "volume_written_back_bytes_flushed": 16.25 * MIB}
+    assert stated(seen(direct, aside), "compression"), "nothing is overwritten in the page cache"
     assert stated(seen(of, figures), "compression"), "without root"
     assert not stated(seen(of, {**figures, "page_cache_written_bytes": 16.0 * MIB}), "compression")
 
@@ -267,6 +270,21 @@ def test_direct_writes_that_were_not() -> None:
     assert statement.certainty is Certainty.OBSERVED
     honest = {**figures, "volume_dirtied_bytes": 0.0}
     assert "direct-not-honoured" not in by_mechanism(seen(of, honest))
+
+
+def test_zeros_are_said_to_be_what_was_compressed() -> None:
+    of = cell(mount="compress=zstd", parameters=DIRECT)
+    zeros = ValidityWarning(kind="zeros_only", severity=Severity.WARNING, message="")
+    for validity, end in (
+        ((), "sent to it."),
+        ((zeros,), "sent to it, and the tool writes hardly anything but zeros."),
+    ):
+        (found,) = stated(seen(of, written(6.4, 0.1), validity=validity), "compression")
+        assert found.text == f"Compression: the device received 0.10 bytes for each byte {end}"
+        assert found.refuted_by == "equally slow with mount -o compress=none"
+    other = seen(cell("f2fs", "compress_algorithm=lz4"), {})
+    assert REGISTRY.get("compression").applies(other)
+    assert REGISTRY.get("compression").switch(other) is None, "no option of its kernel module turns it off"
 
 
 def test_figures_of_the_machine_are_nothing_beside_foreign_load() -> None:

@@ -217,7 +217,7 @@ def attributed(
     unmeasured = {name for off, values in slow.items() if not values for name in off if len(off) == 1}
     kept = {off: values for off, values in slow.items() if values and not off & unmeasured}
     original = kept.get(frozenset())
-    if not original or not fast:
+    if original is None:
         return None
     altering = {name for off in kept for name in off if REGISTRY.get(name).alters}
     each = 1 - (1 - coverage) / max(len(altering), 1)
