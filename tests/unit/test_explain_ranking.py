@@ -319,6 +319,19 @@ def test_bytes_count_by_the_time_in_which_they_may_have_been_moved() -> None:
     assert journal.contrast == pytest.approx(0.584 * 0.657 * (1 - 3.0 / 12.0), rel=0.01)
 
 
+def test_what_fstrim_discards_is_alike_without_the_mount_option() -> None:
+    discarded = {"device_discarded_bytes": 19968.0 * MIB}
+    online, none = (seen(cell("ext4", mount), discarded) for mount in ("discard", "defaults"))
+    assert {each.mechanism: each.why_not for each in ranking.ranking([online, none])} == {
+        "discard": "all stacks have it alike"
+    }
+    refuted = [statement.refuted_by for each in (online, none) for statement in statements_of(each)]
+    assert refuted == ["equally slow with mount -o nodiscard", None]
+    assert first_of(online, seen(cell("ext4"), {"device_discarded_bytes": 0.0})) == [
+        ("discard", online.stack)
+    ]
+
+
 def test_what_bytes_are_for_comes_before_all_bytes_in_addition() -> None:
     """data=journal beside data=ordered, written and synced on a modelled SSD, as measured."""
     idle = {"device_read_bytes": 0.0, "device_flushes": 0.0, "tool_cpu_system_s": 0.02}

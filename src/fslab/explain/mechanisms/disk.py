@@ -13,10 +13,7 @@ _REQUESTS = ("read", "write", "flush")
 
 
 class Discard(Mechanism):
-    """Discards while the file system is in use: mount -o discard.
-
-    The file system reports freed space to the device at each commit.
-    """
+    """Discards during the run: of freed space at each commit with mount -o discard, or by fstrim(8)."""
 
     summary = "freed space is discarded"
     cause = "discards"
@@ -25,6 +22,12 @@ class Discard(Mechanism):
 
     def applies(self, evidence: Evidence) -> bool:
         return any(each.partition("=")[0] == "discard" for each in evidence.mount_options)
+
+    def present(self, evidence: Evidence) -> bool:
+        return self.applies(evidence) or (evidence.value("device_discarded_bytes") or 0) >= _NOTICEABLE
+
+    def switch(self, evidence: Evidence) -> Switch | None:
+        return self.off if self.applies(evidence) else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         discarded = evidence.figure("device_discarded_bytes", "discarded")
