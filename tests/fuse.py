@@ -21,14 +21,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @contextmanager
-def mounted(target: Path, *, of: int, says: int | None) -> Iterator[list[int]]:
-    """Mount it as user ``of``, as fusermount(1) does with ``allow_other``. It says that its directory is ``says``'s;
-    None: it reads what it is asked, and does not answer, until it is unmounted. Yields the operations that it was asked
-    for, to which each new one is added."""
+def mounted(target: Path, *, of: int, says: int | None, source: str = "user_id=0") -> Iterator[list[int]]:
+    """Mount it as user ``of``, who names its ``source``, as fusermount(1) does with ``allow_other``. It says that its
+    directory is ``says``'s; None: it reads what it is asked, and does not answer, until it is unmounted. Yields the
+    operations that it was asked for, to which each new one is added."""
     device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
     options = f"fd={device},rootmode=40000,user_id={of},group_id={of},allow_other"
-    # The name of the source is the user's.
-    if _libc.mount(b"user_id=0", os.fsencode(target), b"fuse.test", 0, options.encode()) < 0:
+    if _libc.mount(source.encode(), os.fsencode(target), b"fuse.test", 0, options.encode()) < 0:
         error = ctypes.get_errno()
         os.close(device)
         raise OSError(error, os.strerror(error), str(target))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import made
+from tests import fuse, made
 
 from fslab import feasibility
 from fslab.campaign import cleanup
@@ -69,6 +69,17 @@ def test_every_file_system_comes_up_and_goes(filesystem: str, medium: str, works
         up.mount()
         assert (up.work / "file").stat().st_size == 10_000
     assert mounts.at(workspace.runtime / "mnt") is None
+
+
+def test_mkfs_and_the_list_of_features_do_not_wait_for_the_server_of_another_mount(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """mkfs.xfs and xfs_info look at all mounts whose source is a path, such as //server/share."""
+    monkeypatch.setattr(mounts, "_BRIEF_S", 0.2)
+    with ExitStack() as undo, fuse.mounted(tmp_path, of=0, says=None, source="/named as a path"):
+        up = stack.build(spec("xfs"), workspace, undo, slot="m", make=True)
+        assert up.facts["features"]
+        assert tmp_path in mounts.dead(), "it is hidden from these programs only"
 
 
 @pytest.mark.parametrize("over", [True, False])

@@ -35,7 +35,7 @@ from fslab.features import (
 from fslab.storage import Workspace, stack
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.mounted_stack import Stack
-from fslab.system import kernel, proc, sysfs
+from fslab.system import kernel, mounts, proc, sysfs
 from fslab.system.signals import Teardown
 
 SLOT = "features"
@@ -212,7 +212,9 @@ class _Made:
             size_bytes=device.size_bytes,
             unmount=self.up.unmount,
             mount=self.up.mount,
-            run=lambda argv: self.workspace.run("feature", argv, check=False, timeout_s=COMMAND_LIMIT_S),
+            run=lambda argv: self.workspace.run(
+                "feature", argv, check=False, timeout_s=COMMAND_LIMIT_S, within=mounts.without_dead()
+            ),
             also_mounted=lambda options: self._second(driver.mount_argv(options, path, str(self._twin))),
             grow_argv=driver.grow_argv(path, str(target)),
             shrink_argv=lambda size_bytes: driver.shrink_argv(path, str(target), size_bytes),

@@ -85,15 +85,7 @@ def build(
 
 def _make(argv: list[str], workspace: Workspace, parts: Iterable[StackDevice]) -> None:
     check_parts(parts)
-    try:
-        workspace.run("mkfs", argv, failure=MkfsError)
-    except MkfsError as error:
-        if dead := mounts.on_dead_disks():
-            error.hint = (
-                f"a disk whose image is gone is mounted at {dead[0].target}, and some mkfs look at all mounts: "
-                f"umount --lazy {dead[0].target}"
-            )
-        raise
+    workspace.run("mkfs", argv, failure=MkfsError, within=mounts.without_dead())
 
 
 def check_supported(driver: FileSystem, *, where: str) -> None:
@@ -175,7 +167,7 @@ def _made(driver: FileSystem, device: str, target: Path) -> dict[str, Any]:
     """Return the features that mkfs really made, and the sizes that it did not have from the study; None: unknown."""
     argv = driver.features_argv(device, str(target))
     try:
-        done = proc.run(argv, check=False) if argv else None
+        done = proc.run(argv, check=False, within=mounts.without_dead()) if argv else None
     except ToolMissingError:
         done = None
     if done is None or done.returncode != 0:

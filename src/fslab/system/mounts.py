@@ -7,7 +7,7 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 from fslab.errors import MountError, ToolTimeoutError
@@ -18,6 +18,13 @@ from fslab.system.mountinfo import Mount
 PROC = Path("/proc")
 UNMOUNT_DEADLINE_S = 20.0
 ANSWER_S = 10.0
+_BRIEF_S = 1.0
+# Types whose files a server has. Not fuseblk, which is on a disk.
+_SERVED = frozenset({
+    "9p", "afs", "autofs", "ceph", "cifs", "fuse", "lustre", "nfs", "nfs4", "smb3", "virtiofs",
+})  # fmt: skip
+_HIDE = 'while [ "$1" != -- ]; do umount --lazy "$1"; shift; done; shift; exec "$@"'
+_silent: set[tuple[int, Path]] = set()  # a process that asks them is kept by the kernel: each is asked once
 
 
 def at(target: Path) -> Mount | None:
@@ -148,19 +155,57 @@ def _mounted_by(device: Path) -> list[str]:
     return list(found.values())
 
 
-def on_dead_disks() -> list[Mount]:
-    """Return mounts from loop devices whose image cannot be reached, because its FUSE or network server has ended.
+def without_dead() -> tuple[str, ...]:
+    """Return the words before a command that looks at all mounts, as mkfs.xfs, xfs_info and mkfs.btrfs do: it gets a
+    mount namespace without those in ``dead``. Empty if there are none."""
+    if not (targets := dead()):
+        return ()
+    return (
+        "unshare",
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        _HIDE,
+        "sh",
+        *map(str, targets),
+        "--",
+    )
 
-    One such mount makes mkfs.btrfs fail for every device, because mkfs.btrfs reads all mounts.
-    """
-    loops = [mount for mount in mountinfo.mounted() if mount.source.startswith("/dev/loop")]
-    return [mount for mount in loops if _is_unreachable(mount.device)]
+
+def dead() -> list[Path]:
+    """Return where something is mounted whose network or FUSE server does not answer: it itself, or a loop device whose
+    image has such a server, or one that has ended."""
+    every = mountinfo.mounted()
+    silent = [mount.target for mount in every if _is_silent(mount)]
+    loops = (
+        (mount.target, _image_of(mount.source)) for mount in every if mount.source.startswith("/dev/loop")
+    )
+    return [*silent, *(target for target, image in loops if image and _is_unreachable(image, silent))]
 
 
-def _is_unreachable(device: str) -> bool:
-    backing = sysfs.text(sysfs.SYS / "dev/block" / device / "loop/backing_file")
+def _is_silent(mount: Mount) -> bool:
+    known = (mount.number, mount.target)
+    if mount.filesystem.partition(".")[0] not in _SERVED or known in _silent:
+        return known in _silent
     try:
-        Path(backing or "/").stat()
+        check_answers(mount.target, _BRIEF_S)
+    except MountError:
+        _silent.add(known)
+    return known in _silent
+
+
+def _image_of(loop: str) -> Path | None:
+    image = sysfs.text(sysfs.SYS / "class/block" / Path(loop).name / "loop/backing_file")
+    return Path(image) if image else None
+
+
+def _is_unreachable(image: Path, silent: Iterable[Path]) -> bool:
+    if any(image.is_relative_to(target) for target in silent):
+        return True
+    try:
+        image.stat()
     except OSError as error:
         return error.errno in {errno.ENOTCONN, errno.ESTALE, errno.EIO}
     return False
