@@ -275,6 +275,32 @@ def test_nothing_of_the_host_enters_a_recording_that_a_guest_left(
     assert kept_recordings.identities(home) == []
 
 
+def test_a_recording_is_brought_into_a_guest_and_never_through_its_links(
+    keep: Callable[[int], str], home: Path, tmp_path: Path
+) -> None:
+    identity = keep(0)
+    first, *_ = names = sorted(each.name for each in (home / identity).iterdir())
+    for number, put in enumerate(("directory", "file", "nothing")):
+        (shared := tmp_path / f"shared-{number}").mkdir()
+        (victims := tmp_path / f"victims-{number}").mkdir()
+        (victims / first).write_text("precious")
+        if put == "directory":
+            (shared / identity).symlink_to(victims)
+        elif put == "file":
+            (shared / identity).mkdir()
+            (shared / identity / first).symlink_to(victims / first)
+        if put == "nothing":
+            guest_recordings.bring(identity, shared)
+            for name in names:
+                assert (shared / identity / name).read_bytes() == (home / identity / name).read_bytes()
+        else:
+            with pytest.raises(
+                GuestError, match="cannot be copied into the directory of the guest: File exists"
+            ):
+                guest_recordings.bring(identity, shared)
+        assert [(each.name, each.read_text()) for each in victims.iterdir()] == [(first, "precious")]
+
+
 def guest_recordings_of(shared: Path) -> Path:
     place = shared / "recordings"
     place.mkdir(parents=True, exist_ok=True)
@@ -299,6 +325,7 @@ def replayed(
     monkeypatch.setattr(cleanup, "opened_workspace", lambda *_: nullcontext(None))
     machines = SimpleNamespace(shared=lambda _: shared)
     monkeypatch.setattr(crash_states, "TrialMachines", lambda **_: machines)
+    monkeypatch.setattr(guest_recordings, "bring", lambda *_: None)
 
     def replay(reply: Any) -> dict[str, Any]:
         machines.ask = lambda *_, **__: reply

@@ -43,9 +43,17 @@ def take_over(shared: Path, machine: MachineSpec, kernel: str) -> None:
 
 
 def bring(identity: str, shared: Path) -> None:
-    """On the host: give a guest one of the kept recordings."""
-    if not _copied(paths.recordings() / identity, shared):
-        raise GuestError("the recording does not fit into the directory of the guest", where=str(shared))
+    """On the host: give a guest one of the kept recordings. Makes new files only: the guest already runs, and can put
+    links to other files of the host there."""
+    try:
+        (shared / identity).mkdir(mode=0o700)
+        with files.opened(shared / identity, os.O_DIRECTORY | os.O_NOFOLLOW) as place:
+            for file in (paths.recordings() / identity).iterdir():
+                with files.opened(file) as given:
+                    files.copy_data(given, Path(f"/proc/self/fd/{place}/{file.name}"))
+    except OSError as error:
+        what = f"the recording cannot be copied into the directory of the guest: {error.strerror}"
+        raise GuestError(what, where=str(shared)) from error
 
 
 def receive(identity: str, shared: Path) -> None:
