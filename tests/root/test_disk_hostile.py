@@ -86,9 +86,13 @@ def test_only_files_are_read(name: str, kind: str, log: Path) -> None:
     assert "not a regular file" in told.stderr
 
 
-def test_a_base_that_is_larger_than_the_disk(log: Path) -> None:
-    os.truncate(log.with_name("base"), SIZE + 1)
-    assert "larger than the disk" in states(log).stderr
+@pytest.mark.parametrize("size", [SIZE + 1, SIZE - 4096, 0])
+def test_a_base_of_another_size_than_the_disk(size: int, log: Path) -> None:
+    """What is missing would count as zeros."""
+    os.truncate(log.with_name("base"), size)
+    told = states(log)
+    assert (told.returncode, told.stdout) == (1, "")
+    assert f"has {size} bytes, and the disk of the log {SIZE}" in told.stderr
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ pub const LARGEST_DISK: u64 = 1 << 50;
 /// Return the size of the disk, or `None` if these bytes are not a log header of this version.
 fn read_header(bytes: &[u8]) -> Option<u64> {
     let ours = bytes.len() >= RECORD && bytes[..8] == MAGIC && bytes[8..12] == VERSION.to_le_bytes();
-    ours.then(|| u64_at(bytes, 16)).filter(|size| *size <= LARGEST_DISK)
+    ours.then(|| u64_at(bytes, 16)).filter(|size| *size <= LARGEST_DISK && *size % crate::PAGE as u64 == 0)
 }
 
 /// A validated log: all changes are within the disk, and all data is within the data file, where no two rows share any:
