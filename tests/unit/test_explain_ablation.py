@@ -229,6 +229,18 @@ def test_what_could_not_be_measured_does_not_change_what_is_said_of_the_others()
     assert all("on average over all orders of switching off; alone by 2 (2–2)" in line for line in shares)
 
 
+def test_without_a_cell_of_two_mechanisms_each_is_known_alone() -> None:
+    both = "journal+delayed-allocation"
+    factors = {"s": 1.0, "f": 4.0, "journal": 2.0, "delayed-allocation": 1.5}
+    values = {name: dict.fromkeys(range(4), factor) for name, factor in factors.items()}
+    plan = a_plan("journal", "delayed-allocation")
+    found, _ = told(plan.model_copy(update={"off": {**plan.off, both: both}}), values)
+    assert not found.complete
+    assert {name: share.factor for name, share in found.shares.items()} == {
+        "journal": pytest.approx(2), "delayed-allocation": pytest.approx(1.5),
+    }  # fmt: skip
+
+
 def test_a_mechanism_that_could_not_be_measured_is_left_out() -> None:
     plan = a_plan("journal", "barriers", higher_is_better=False)
     # lower is better: 8 s, 2 s for the faster stack, 4 s without the journal

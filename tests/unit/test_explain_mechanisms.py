@@ -480,6 +480,15 @@ def test_no_file_system_is_blamed_for_what_its_layout_adds(layout: str) -> None:
     )
 
 
+def test_what_is_aligned_or_only_read_crosses_no_stripe() -> None:
+    misaligned, parity = (REGISTRY.get(name) for name in ("stripe-misalignment", "parity-updates"))
+    assert misaligned.applies(seen(cell("ext4", layout="md-raid5"), {}))
+    assert not misaligned.applies(seen(cell("ext4", layout="md-raid5", geometry=Geometry.ALIGNED), {}))
+    reads = seen(cell("ext4", layout="md-raid5", parameters=READS), {})
+    assert not misaligned.applies(reads)
+    assert not parity.applies(reads)
+
+
 def test_what_reached_the_disks_of_a_mirror_is_compared_with_what_both_disks_receive() -> None:
     """Of 64 MiB, each of two disks had 20 MiB when the tool ended."""
     figures = written(128, 2.0, device_written_bytes=40.0 * MIB)
