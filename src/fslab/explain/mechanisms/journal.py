@@ -219,5 +219,5 @@ class XfsLog(Mechanism):
                 evidence.figure("xfs_log_bytes", "bytes written to the log"),
                 evidence.figure("xfs_log_writes"),
                 evidence.figure("xfs_log_forces"),
-                weight=0.3,
+                weight=0.1,
             )
