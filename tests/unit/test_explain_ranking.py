@@ -333,9 +333,9 @@ def test_what_fstrim_discards_is_alike_without_the_mount_option() -> None:
 
 
 def test_some_waits_for_a_log_buffer_come_after_what_takes_time() -> None:
-    """80 MiB for 16 MiB of data in the journal of ext4, and 18 waits of XFS, as measured on a disk in memory."""
+    """120 MiB for 16 MiB of data in the journal of ext4, and 18 waits of XFS, on a disk in memory."""
     idle = {"device_read_bytes": 0.0, "device_busy": 0.3, "tool_cpu_system_s": 0.1}
-    ext4 = timed("ext4", 2, 2000, **written(160, 10.0), **idle, journal_bytes=80.0 * MIB)
+    ext4 = timed("ext4", 2, 2000, **written(160, 10.0), **idle, journal_bytes=120.0 * MIB)
     xfs = seen(
         cell("xfs"), written(20, 1.25, xfs_log_bytes=4.0 * MIB, xfs_log_no_buffer=18.0, **idle),
         metrics=made.iops(2000), **run_of(2.0),
