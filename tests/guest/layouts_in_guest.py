@@ -11,8 +11,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ from fslab.storage.parsed_stack import disk_slots, parsed_stack
 from fslab.system import kernel, loop_devices, mountinfo, mounts, paths, sysfs
 
 PLACE = Path("/run/disks")
+OF_LVM = ("/run/lock/lvm", "/run/lvm")
+UDEV = "/lib/systemd/systemd-udevd"
 BLOCK_BYTES = 4096
 
 
@@ -71,7 +74,7 @@ def joined(found: list[StackDevice]) -> list[str]:
     seen += [str(path) for path in Path("/dev").glob("md*") if path.is_block_device()]
     seen += [str(path) for place in ("/dev/md", "/dev/mapper") for path in Path(place).glob("fslab*")]
     seen += [str(path) for path in Path("/dev").glob("fslab-*")]
-    seen += [str(path) for path in map(Path, ("/run/lock/lvm", "/run/lvm")) if path.exists()]
+    seen += [str(path) for path in map(Path, OF_LVM) if path.exists()]
     seen += [path.name for path in Path("/sys/block").glob("*") if path.name.startswith(("dm-", "md"))]
     return seen
 
@@ -86,9 +89,30 @@ def signatures(found: list[StackDevice]) -> list[str]:
     return [line for each in found for line in shell("wipefs", "--noheadings", each.path).splitlines()]
 
 
-def build(specs: list[dict[str, Any]], sizes: list[str], workspace: Workspace) -> list[dict[str, Any]]:
+def build(
+    specs: list[dict[str, Any]], sizes: list[str], workspace: Workspace, *, beside_udev: bool = False
+) -> list[dict[str, Any]]:
     """Test each stack, one after the other, and return what was found."""
-    return [_build(spec, size, workspace) for spec, size in zip(specs, sizes, strict=True)]
+    with udev() if beside_udev else nullcontext():
+        return [_build(spec, size, workspace) for spec, size in zip(specs, sizes, strict=True)]
+
+
+@contextmanager
+def udev() -> Iterator[None]:
+    """Run udev's daemon, as most hosts do: it opens every disk that appears or was written to, and assembles arrays."""
+    daemon = subprocess.Popen([UDEV])
+    try:
+        while not Path("/run/udev/control").exists():
+            time.sleep(0.1)
+        for kind in ("subsystems", "devices"):
+            shell("udevadm", "trigger", f"--type={kind}", "--action=add")
+        shell("udevadm", "settle")
+        yield
+        shell("udevadm", "settle")
+        assert any(Path("/run/udev/data").glob("b7:*")), "it has seen the loop devices"
+    finally:
+        daemon.kill()
+        daemon.wait()
 
 
 def _build(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class Bitmapped(layouts.Disks):
 
     bitmap: Literal["none", "internal"] = Field(
         "none",
-        description="write-intent bitmap; mdadm's own default is `internal` for disks of 100 GB and more",
+        description="write-intent bitmap; mdadm before 4.4 makes one on disks of 100 GB and more",
     )
 
 
