@@ -332,6 +332,22 @@ def test_what_fstrim_discards_is_alike_without_the_mount_option() -> None:
     ]
 
 
+def test_reads_for_parity_are_not_counted_by_their_bytes() -> None:
+    """64 MiB written in order to md RAID 5 on hard disks, with and without stripe hints, as measured: the disks' caches
+    take the writes, but a read waits for a seek."""
+    aligned, unaligned = (
+        seen(
+            cell("xfs", layout="md-raid5", name=name),
+            {"device_read_bytes": read * MIB, "device_busy": busy, "tool_cpu_system_s": 0.05,
+             "disk_service_mean": 2e5, "device_flush_time": 0.0} | written(96, 1.5),
+            metrics=made.iops(1 / seconds),
+            **run_of(seconds),
+        )
+        for name, read, busy, seconds in (("aligned", 0.1, 0.08, 0.9), ("unaligned", 16.1, 0.42, 2.6))
+    )  # fmt: skip
+    assert first_of(aligned, unaligned)[0] == ("parity-updates", "unaligned")
+
+
 def test_some_waits_for_a_log_buffer_come_after_what_takes_time() -> None:
     """120 MiB for 16 MiB of data in the journal of ext4, and 18 waits of XFS, on a disk in memory."""
     idle = {"device_read_bytes": 0.0, "device_busy": 0.3, "tool_cpu_system_s": 0.1}

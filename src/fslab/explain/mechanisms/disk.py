@@ -154,7 +154,6 @@ class ParityUpdates(Mechanism):
                 "part of a stripe is written, others are read to compute its parity.",
                 read,
                 weight=1.0,
-                moved=read.value,
                 certainty=Certainty.COINCIDES,
                 refuted_by="as many reads where whole stripes are written",
             )
