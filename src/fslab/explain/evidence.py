@@ -60,8 +60,9 @@ class Explanation(Frozen):
     """A statement. ``text`` is for all readers, ``figures`` are for experts on the file system.
 
     ``refuted_by``: the measurement that would refute it; None if no option turns off what it is about. ``weight``:
-    strength of the evidence, 0 to 10, for sorting. ``takes``: the share of the run that it takes, where that is known.
-    ``moves``: of what it reads or writes, the share of all bytes of the device in the run.
+    strength of the evidence, from 0, for sorting: ratios of unlike things, up to millions. ``takes``: the share of the
+    run that it takes, where that is known. ``moves``: of what it reads or writes, the share of all bytes of the device
+    in the run.
     """
 
     mechanism: str

@@ -12,10 +12,12 @@ from fslab.cell import Frozen
 from fslab.explain import mechanisms
 from fslab.explain.evidence import Evidence, Explanation
 from fslab.explain.mechanisms import REGISTRY as MECHANISMS
-from fslab.explain.mechanisms import Mechanism, bounded, unbounded
+from fslab.explain.mechanisms import Mechanism
 
 NOTABLE = 1.0
 ALIKE = 0.1  # × the weight, or × the run for what takes a share of it: up to this, a contrast is none
+MOST_WEIGHT = 10.0
+_PLAIN_WEIGHT = 5.0  # up to this, a weight counts as it is
 
 
 class RankedMechanism(Frozen):
@@ -150,11 +152,11 @@ def _under(
 
     def contrast_of(more: str, less: str) -> float:
         if more in moving:
-            return bounded(moving[more] * (1 - weights[less] / weights[more]))
-        return bounded(weights[more]) - bounded(weights[less])
+            return _bounded(moving[more] * (1 - weights[less] / weights[more]))
+        return _bounded(weights[more]) - _bounded(weights[less])
 
     stack = max(strongest, key=lambda stack: weights[stack])
-    contrast, opposed, alike = bounded(weights[stack]), False, not weights[stack]
+    contrast, opposed, alike = _bounded(weights[stack]), False, not weights[stack]
     unknown = several and len(compared) == 1
     if len(compared) > 1:
         pairs = [
@@ -178,15 +180,20 @@ def _under(
         explains, contrast, stack = max(contrasts, default=(True, 0.0, stack))
         opposed, alike = not explains, not differing
     return RankedMechanism(
-        mechanism=mechanism.name, summary=mechanism.summary, weight=bounded(weights[stack]),
+        mechanism=mechanism.name, summary=mechanism.summary, weight=_bounded(weights[stack]),
         strongest=strongest[stack],
         contrast=min(contrast, NOTABLE) if mechanism.general else contrast, cells=(), alike=alike, opposed=opposed,
         unknown=unknown,
     )  # fmt: skip
 
 
+def _bounded(weight: float) -> float:
+    """Return a weight below ``MOST_WEIGHT`` in the same order, so that one large ratio does not hide all else."""
+    return weight if weight <= _PLAIN_WEIGHT else MOST_WEIGHT - _PLAIN_WEIGHT**2 / weight
+
+
 def _weights(found: Sequence[Explanation], compared: Sequence[Evidence]) -> dict[str, float]:
-    """Return the weight on each stack, without a bound; 0 without an explanation.
+    """Return the weight on each stack; 0 without an explanation.
 
     What takes a share of the run counts by its time for the same work, as a multiple of the time that the fastest stack
     takes for that work: so what a stack needs more of the disk or the CPU is comparable with what it is slower by.
@@ -194,7 +201,7 @@ def _weights(found: Sequence[Explanation], compared: Sequence[Evidence]) -> dict
     times = {seen.stack: statistics.median(seen.times) for seen in compared} if _timed(compared) else {}
     weights = dict.fromkeys((seen.stack for seen in compared), 0.0)
     for each in found:
-        weight = unbounded(each.weight)
+        weight = each.weight
         if each.takes is not None and times:
             weight = each.takes * times[each.stack] / min(times.values())
         weights[each.stack] = max(weight, weights.get(each.stack, 0.0))

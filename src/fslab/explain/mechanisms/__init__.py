@@ -94,8 +94,6 @@ def all_off(cell: Cell, switches: Sequence[Switch]) -> Cell:
 
 
 NOTICEABLE = 1.1
-MOST_WEIGHT = 10.0
-_PLAIN_WEIGHT = 5.0  # up to this, a weight counts as it is
 
 
 class Mechanism(ABC):
@@ -194,20 +192,10 @@ class Mechanism(ABC):
             certainty = Certainty.COINCIDES
         return Explanation(
             mechanism=self.name, workload=evidence.workload, stack=evidence.stack, text=text, figures=known,
-            certainty=certainty, weight=bounded(weight), takes=takes,
+            certainty=certainty, weight=weight, takes=takes,
             moves=None if moved is None or not evidence.moved_bytes else min(moved / evidence.moved_bytes, 1.0),
             refuted_by=refuted_by or (f"equally slow with {switch}" if switch else None),
         )  # fmt: skip
-
-
-def bounded(weight: float) -> float:
-    """Return a weight below ``MOST_WEIGHT`` in the same order. Weights are ratios of unlike things, up to millions."""
-    return weight if weight <= _PLAIN_WEIGHT else MOST_WEIGHT - _PLAIN_WEIGHT**2 / weight
-
-
-def unbounded(weight: float) -> float:
-    """Return the weight of which ``bounded`` is ``weight``."""
-    return weight if weight <= _PLAIN_WEIGHT else _PLAIN_WEIGHT**2 / max(MOST_WEIGHT - weight, 1e-9)
 
 
 def _is_word(option: str, mkfs_options: str) -> bool:
