@@ -333,6 +333,14 @@ def test_what_fstrim_discards_is_alike_without_the_mount_option() -> None:
     ]
 
 
+def test_times_and_bytes_are_bounded_alike() -> None:
+    """Flushes take 60 % of a run that takes 300 times as long; half of the bytes are of its journal."""
+    busy = {"device_read_bytes": 0.0, "device_flushes": 9.0, "tool_cpu_system_s": 0.0, "device_busy": 9.0}
+    slow = timed("slow", 10, 10, **written(2, 2.0), **busy, device_flush_time=6.0, journal_bytes=1.0 * MIB)
+    fast = timed("fast", 10, 3000, **written(1, 1.0), **busy, device_flush_time=1.5, journal_bytes=0.0)
+    assert first_of(slow, fast)[0] == ("barriers", "slow")
+
+
 def test_reads_for_parity_are_not_counted_by_their_bytes() -> None:
     """64 MiB written in order to md RAID 5 on hard disks, with and without stripe hints, as measured: the disks' caches
     take the writes, but a read waits for a seek."""

@@ -153,6 +153,8 @@ def _under(
     def contrast_of(more: str, less: str) -> float:
         if more in moving:
             return _bounded(moving[more] * (1 - weights[less] / weights[more]))
+        if timed and strongest[more].takes is not None:
+            return _bounded(weights[more] - weights[less])
         return _bounded(weights[more]) - _bounded(weights[less])
 
     stack = max(strongest, key=lambda stack: weights[stack])
