@@ -657,6 +657,29 @@ def test_the_time_of_a_modelled_disk() -> None:
     assert "writes after 30 µs and flushes after 5 ms" in by_mechanism(flushed)["disk-time"]
 
 
+def test_the_time_of_a_disk_that_is_no_model_is_what_the_kernel_counts() -> None:
+    """A disk under a loop device, which took reads in 85 µs and no time for writes; 60 % of a run of 2 s."""
+    figures = {
+        "device_read_mean": 85e3,
+        "device_write_mean": 4e3,
+        "device_busy": 1.3,
+        "device_flush_time": 0.1,
+    }
+    run = Provenance(parts={WHOLE: RunPart(seconds=2.0)})
+    disk = cell("ext4", medium="loop")
+    (found,) = stated(seen(disk, figures, provenance=run), "disk-time")
+    assert found.text == (
+        "The disk answered reads after 85 µs and writes after 4 µs on average. It was busy for 60 % of the run, apart "
+        "from flushes."
+    )
+    assert found.takes == pytest.approx(0.6)
+    assert found.refuted_by == "equally slow on a faster disk"
+    assert not stated(seen(disk, {**figures, "device_read_mean": 9999.0}, provenance=run), "disk-time")
+    assert not stated(seen(cell("ext4"), figures, provenance=run), "disk-time"), (
+        "in memory, the CPU takes the time"
+    )
+
+
 def test_no_statement_is_said_to_be_falsified_by_what_the_stack_has() -> None:
     figures = written(64, xfs_log_bytes=32.0 * MIB, xfs_log_no_buffer=3.0)
     for mount, expected in (

@@ -70,6 +70,9 @@ def test_direct_writes_reach_the_device_at_once(tmp_path: Path) -> None:
         "device_flushes": 0,
         "device_busy": 0.016,  # 67668 - 67652 ms
         "device_flush_time": 0,
+        "device_read_mean": None,
+        "device_write_mean": 37e6 / 128,  # ms of all requests
+        "device_flush_mean": None,
         "read_amplification": None,
         "write_amplification": 131184 / 131072,
     }
@@ -160,6 +163,10 @@ def test_the_time_of_flushes(tmp_path: Path) -> None:
     before, end = {"sda": line()}, {"sda": line().removesuffix("0 0") + "432 5344"}
     found = values(PROBE.derive(three(tmp_path, before, end, end), work()))
     assert (found["device_flushes"], found["device_flush_time"]) == (432, 5.344)
+    assert found["device_flush_mean"] == pytest.approx(5344e6 / 432)
+    end = {"sda": line().removesuffix("0 0") + "4 19"}
+    found = values(PROBE.derive(three(tmp_path, before, end, end), work()))
+    assert found["device_flush_mean"] is None, "the counter has whole milliseconds"
 
 
 def test_an_old_kernel_has_no_flush_counters(tmp_path: Path) -> None:

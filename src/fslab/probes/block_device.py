@@ -20,6 +20,7 @@ FIELDS = (
     "discard_requests", "discard_merges", "discard_sectors", "discard_ms",
     "flush_requests", "flush_ms",
 )  # fmt: skip
+LEAST_MS = 20  # the counter is then right to 5 %
 COUNTED = ("read_requests", "write_requests", "read_merges", "write_merges")
 
 
@@ -32,7 +33,7 @@ class BlockDevice(Probe):
     """
 
     summary = (
-        "bytes, requests and flushes at the block device, also per transaction; write and read amplification"
+        "bytes, requests, their times and flushes at the block device, also per transaction; amplification"
     )
     moments = (SnapshotMoment.BEFORE, SnapshotMoment.END, SnapshotMoment.FLUSHED)
 
@@ -62,6 +63,10 @@ class BlockDevice(Probe):
                     Unit.SECONDS,
                     device_busy=_seconds(run["busy_ms"]),
                     device_flush_time=_seconds(run["flush_ms"]),
+                ),
+                **figures(
+                    Unit.NANOSECONDS,
+                    **{f"device_{kind}_mean": _mean(run, kind) for kind in ("read", "write", "flush")},
                 ),
                 **figures(
                     Unit.RATIO,
@@ -108,6 +113,13 @@ def _difference(before: Snapshot, after: Snapshot, field: str) -> int | None:
 
 def _bytes(sectors: int | None) -> int | None:
     return None if sectors is None else sectors * SECTOR_BYTES
+
+
+def _mean(run: Mapping[str, int | None], kind: str) -> float | None:
+    """Return the mean time of a kind of request, with its wait in the device's queue, in ns; None if there are too few
+    for the counter, which has whole milliseconds."""
+    spent_ms, requests = run[f"{kind}_ms"], run[f"{kind}_requests"]
+    return spent_ms * 1e6 / requests if spent_ms and requests and spent_ms >= LEAST_MS else None
 
 
 def _seconds(milliseconds: int | None) -> float | None:

@@ -39,8 +39,9 @@ class Discard(Mechanism):
 class DiskTime(Mechanism):
     """The time in which the disk itself answers: of a hard disk mostly seeks and rotation, of an SSD its flash.
 
-    Only the model of a virtual disk reports it: with the wait in the disk's queue, and with what ``slow`` and stuck
-    requests add. A disk without a volatile cache answers flushes at once.
+    A virtual disk's model reports it, with what ``slow`` and stuck requests add. Of other disks, the kernel counts it
+    (Documentation/block/stat.rst); in memory, it is the CPU's. Both have the wait in the disk's queue. A disk without a
+    volatile cache answers flushes at once.
     """
 
     summary = "the time in which the disk itself answers"
@@ -50,11 +51,16 @@ class DiskTime(Mechanism):
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         mean = evidence.figure("disk_service_mean", "mean time of the disk")
         share = evidence.share_of_run("device_busy", evidence.disks_at_once, without="device_flush_time")
-        if mean is None or mean.value < _SHORTEST_NS:
+        if mean is None and evidence.cell.stack.medium.type == "ram":
             return
-        names = {f"{name}es" if name == "flush" else f"{name}s": f"disk_{name}_mean" for name in _REQUESTS}
+        of = "device" if mean is None else "disk"
+        names = {f"{name}es" if name == "flush" else f"{name}s": f"{of}_{name}_mean" for name in _REQUESTS}
         known = {name: found for name, probe in names.items() if (found := evidence.figure(probe))}
-        answered = [f"{name} after {_shown(found)}" for name, found in (known or {"requests": mean}).items()]
+        decisive = [*known.values()] if mean is None else [mean]
+        if not any(figure.value >= _SHORTEST_NS for figure in decisive):
+            return
+        told = known or {"requests": decisive[0]}
+        answered = [f"{name} after {_shown(found)}" for name, found in told.items()]
         moved = evidence.figure("disk_movements", "movements of the heads")
         crossed = evidence.figure("disk_seek_cylinders", "cylinders that a movement crossed")
         busy = (
@@ -74,7 +80,7 @@ class DiskTime(Mechanism):
             crossed,
             evidence.figure("device_busy", "busy"),
             takes=share,
-            refuted_by="equally slow on a disk that takes no time (profile: none)",
+            refuted_by="equally slow on a faster disk" + " (profile: none)" * (mean is not None),
         )
 
 
