@@ -143,8 +143,9 @@ def _paired(left: Sequence[Cell], right: Sequence[Cell], key: Key) -> dict[str, 
 def between_cells(a: Cell, b: Cell, by: MatchedBy) -> tuple[Difference, ...]:
     """Return the attributes in which two cells differ."""
     left, right = _parts(a, by), _parts(b, by)
-    for name in a.workload.parameters.keys() & b.workload.parameters.keys():
-        told = _apart(a.workload.parameters[name], b.workload.parameters[name])
+    ours, theirs = a.workload.parameters, b.workload.parameters
+    for name in ours.keys() & theirs.keys():
+        told = _apart(ours[name], theirs[name])
         for parts, text in zip((left, right), told, strict=True):
             parts[FactGroup.STUDY][f"parameters.{name}"] = text
     return tuple(each for group in left for each in between(group, left[group], right[group]))
