@@ -47,6 +47,7 @@ class DiskTime(Mechanism):
     summary = "the time in which the disk itself answers"
     cause = "the disk's own time"
     writing = False
+    general = True
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         mean = evidence.figure("disk_service_mean", "mean time of the disk")
