@@ -56,10 +56,15 @@ def test_a_guest_has_a_virtual_disk_of_its_own_and_cuts_its_power(guests: TrialM
     assert record.metrics["states"].value == 2
 
 
-def test_a_finding_of_a_guest_is_made_again_in_another_guest(
-    guests: TrialMachines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "kept"))  # recordings stay when their trial ends
+@pytest.fixture
+def keeping(guests: TrialMachines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrialMachines:
+    """Return guests whose recordings are kept where the test does not take them for left behind."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "kept"))
+    return guests
+
+
+@pytest.mark.usefixtures("keeping")
+def test_a_finding_of_a_guest_is_made_again_in_another_guest(guests: TrialMachines, tmp_path: Path) -> None:
     record = crashed(
         guests,
         "ext4",
@@ -80,6 +85,7 @@ def test_a_finding_of_a_guest_is_made_again_in_another_guest(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("keeping")
 def test_bugs_that_upstream_has_fixed_are_found_by_the_sequences_of_published_bugs(
     guests: TrialMachines,
 ) -> None:
@@ -90,6 +96,7 @@ def test_bugs_that_upstream_has_fixed_are_found_by_the_sequences_of_published_bu
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("keeping")
 def test_bugs_that_upstream_has_fixed_are_found_by_trying_all_short_sequences(guests: TrialMachines) -> None:
     """Each part has a new file system: a state has all blocks that were ever written, so states grow with the log."""
     every: dict[str, object] = {"length": 2, "operations": "metadata", "cuts": "ends", "repairs": 0}
