@@ -11,7 +11,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
@@ -27,10 +26,11 @@ from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
 from fslab.storage.layouts._joined import holders
 from fslab.storage.parsed_stack import disk_slots, parsed_stack
-from fslab.system import kernel, loop_devices, mountinfo, mounts, paths, sysfs
+from fslab.system import kernel, loop_devices, mountinfo, mounts, paths, sysfs, waiting
 
 PLACE = Path("/run/disks")
 OF_LVM = ("/run/lock/lvm", "/run/lvm")
+UDEV_LIMIT_S = 60.0
 UDEV = "/lib/systemd/systemd-udevd"
 BLOCK_BYTES = 4096
 
@@ -102,8 +102,7 @@ def udev() -> Iterator[None]:
     """Run udev's daemon, as most hosts do: it opens every disk that appears or was written to, and assembles arrays."""
     daemon = subprocess.Popen([UDEV])
     try:
-        while not Path("/run/udev/control").exists():
-            time.sleep(0.1)
+        assert waiting.until(Path("/run/udev/control").exists, UDEV_LIMIT_S)
         for kind in ("subsystems", "devices"):
             shell("udevadm", "trigger", f"--type={kind}", "--action=add")
         shell("udevadm", "settle")

@@ -57,10 +57,9 @@ def test_a_guest_has_a_virtual_disk_of_its_own_and_cuts_its_power(guests: TrialM
 
 
 @pytest.fixture
-def keeping(guests: TrialMachines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrialMachines:
-    """Return guests whose recordings are kept where the test does not take them for left behind."""
+def keeping(guests: TrialMachines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the recordings of the guests, which exist by then, where they do not count as left behind."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "kept"))
-    return guests
 
 
 @pytest.mark.usefixtures("keeping")

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import Any
 
@@ -157,17 +156,13 @@ def _apart(a: Scalar, b: Scalar) -> tuple[str | None, str | None]:
     if not (isinstance(a, str) and isinstance(b, str) and "\n" in a.strip() and "\n" in b.strip()):
         return whole
     lines = [each.strip() for each in a.splitlines()], [each.strip() for each in b.splitlines()]
-    changes = SequenceMatcher(None, *lines, autojunk=False).get_opcodes()
-    own = [at for kind, *at in changes if kind != "equal"]
-    told = (
-        _lines([line for first, last, _, _ in own for line in lines[0][first:last] if line]),
-        _lines([line for _, _, first, last in own for line in lines[1][first:last] if line]),
-    )
+    counts = [Counter(filter(None, each)) for each in lines]
+    told = _lines(counts[0] - counts[1]), _lines(counts[1] - counts[0])
     return told if told[0] != told[1] else whole
 
 
-def _lines(lines: Sequence[str]) -> str | None:
-    return first_of([shown(each) for each in lines], LINES, ";") if lines else None
+def _lines(lines: Counter[str]) -> str | None:
+    return first_of([shown(each) for each in lines.elements()], LINES, ";") if lines else None
 
 
 def _parts(cell: Cell, by: MatchedBy) -> dict[FactGroup, dict[str, Any]]:

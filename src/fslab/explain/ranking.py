@@ -213,8 +213,8 @@ def _weights(found: Sequence[Explanation], compared: Sequence[Evidence]) -> dict
 def _moving(strongest: Mapping[str, Explanation], compared: Sequence[Evidence]) -> dict[str, float]:
     """Return the time of what reads or writes on each stack, as a multiple of the time that the fastest one takes.
 
-    That is its part of the bytes of the device, of the time in which bytes may have been moved: many bytes of few for
-    which nobody waits explain less than what takes the time.
+    That is its part of the bytes of the device, of the time in which bytes may have been moved: where that time is
+    short, a large ratio of bytes explains little.
     """
     fastest = min(statistics.median(seen.times) for seen in compared)
     found = {}
