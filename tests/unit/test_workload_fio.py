@@ -274,6 +274,17 @@ def test_all_percentiles_that_fio_tells() -> None:
 VERSIONS = GOLDEN.with_name("fio-versions")
 
 
+@pytest.mark.parametrize(
+    ("version", "atomic"), [("3.33", "0"), ("3.38", "1"), ("3.41-8-g1", "1"), ("4.0", "1")]
+)
+def test_atomic_where_fio_has_it_or_it_is_off(version: str, atomic: str) -> None:
+    document = json.loads((VERSIONS / "fio-3.41.json").read_text())
+    document["jobs"][0]["job options"] = {"atomic": atomic}
+    text = json.dumps({**document, "fio version": f"fio-{version}"})
+    parameters = FIO.parse_parameters({"rw": "randrw", "size": "4000k", "direct": True, "fsync": 100})
+    assert read(FIO, parameters, output(text)).metrics["write_iops"] == 2000.0
+
+
 @pytest.mark.parametrize("version", ["3.1", "3.16", "3.28", "3.36", "3.41"])
 def test_documents_of_other_versions(version: str) -> None:
     """The same result is read from documents of several fio versions, whose format differs (README.md next to them)."""

@@ -25,6 +25,12 @@ def of_engine(name: str, **changes: Any) -> str:
     return json.dumps({**json.loads((TESTS.parent / f"engine/golden/{name}.json").read_text()), **changes})
 
 
+def fio_with_atomic(version: str) -> str:
+    document = json.loads(golden("fio-versions/fio-3.41.json"))
+    document["jobs"][0].setdefault("job options", {})["atomic"] = "1"
+    return json.dumps({**document, "fio version": version})
+
+
 FIO = {"rw": "write", "size": "3g"}
 SYSBENCH = {"file-total-size": "64M", "file-num": 4, "time": 1}
 CREATE = {"operation": "create", "files": 10}
@@ -44,6 +50,9 @@ ERROR = {"kind": "no_space", "path": "/mnt/x", "message": "cannot write /mnt/x: 
           for text in ("", "fio: bad option <x>\n", "{}", '{"jobs": []}', '{"jobs": [{"error": 0}]}')),
         ("fio", FIO, {"report": golden("fio-versions/fio-3.1.json").replace("fio-3.1", "fio-2.20").replace(
             "lat_ns", "lat")}, ToolOutputError, r"fio-2.20 .*needs fio 3"),
+        # Its writes would count as atomic ones.
+        *(("fio", {**FIO, "atomic": True}, {"report": fio_with_atomic(old)}, ToolFailedError,
+           f"{old} ignores 'atomic'") for old in ("fio-3.1", "fio-3.33", "fio-3.37-44-gabc")),
         ("sysbench", {**SYSBENCH, "file-test-mode": "seqwr"},
          {"stdout": golden("sysbench-1.0.20/enospc.stdout")}, NoSpaceError, None),
         ("sysbench", {**SYSBENCH, "file-test-mode": "rndrd"},

@@ -33,6 +33,9 @@ _LATENCIES = {
     "clat_p50": ("clat_ns", "50.000000"), "clat_p90": ("clat_ns", "90.000000"), "clat_p99": ("clat_ns", "99.000000"),
     "clat_p99_9": ("clat_ns", "99.900000"), "clat_max": ("clat_ns", "max"),
 }  # fmt: skip
+# fio 3.33 to 3.37 take 'atomic' and ignore it, and before them it is a flag of open(2) that no kernel knows
+# (https://git.kernel.dk/?p=fio.git;a=commit;h=40f1fc11d4fc). Since 3.38 it is RWF_ATOMIC of pwritev2(2).
+_IGNORES_ATOMIC = re.compile(r"fio-3\.(?:[0-2]?\d|3[0-7])(?!\d)")
 _OF_SYNC = {"fsync_mean": ("lat_ns", "mean"), "fsync_p99": ("lat_ns", "99.000000")}
 # Lower and upper bounds of the classes in which fio counts the queue depth at each submission (io_u_mark_depth).
 _DEPTHS = {"1": (1, 1), "2": (2, 3), "4": (4, 7), "8": (8, 15), "16": (16, 31), "32": (32, 63)}
@@ -54,6 +57,7 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
         jobs: list[Mapping[str, Any]] = list(document["jobs"])
         errors = [int(job["error"]) for job in jobs]
         _ = jobs[0]
+        version = str(document.get("fio version", "this fio"))
     except (ValueError, LookupError, TypeError) as problem:
         raise ToolOutputError(
             f"fio wrote no JSON document with a job; it wrote: {one_line(text) or 'nothing'}",
@@ -65,9 +69,7 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
         # fio itself then exits with 0, and counts what the other processes did.
         raise ToolFailedError(f"a process of fio was ended by signal {ended[1]}: its figures are missing")
     if any("clat" in job.get(direction, {}) for job in jobs for direction in ("read", "write")):
-        what = (
-            f"{document.get('fio version', 'this fio')} reports latencies in µs; fslab needs fio 3.0 or newer"
-        )
+        what = f"{version} reports latencies in µs; fslab needs fio 3.0 or newer"
         raise ToolOutputError(what, where=REPORT, hint="install a newer fio")
     if idle := [
         job for job in jobs if not any(job.get(name, {}).get("total_ios", 1) for name in ("read", "write"))
@@ -78,7 +80,13 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
             hint="give it more time or work; delete 'exitall' if it waits for another job",
         )
     common = document.get("global options", {})
-    if early := [job for job in jobs if _ended_in_ramp(job, {**common, **job.get("job options", {})})]:
+    given = [{**common, **job.get("job options", {})} for job in jobs]
+    if _IGNORES_ATOMIC.match(version) and any(options.get("atomic", "0") != "0" for options in given):
+        raise ToolFailedError(
+            f"{version} ignores 'atomic': no write was atomic",
+            hint="install fio 3.38 or newer, or delete 'atomic'",
+        )
+    if early := [job for job, options in zip(jobs, given, strict=True) if _ended_in_ramp(job, options)]:
         raise ToolFailedError(
             f"job '{early[0].get('jobname')}' ended within its ramp time: nothing was measured after it",
             hint="with a limit of its rate, fio counts 'ramp_time' as part of 'runtime': make 'runtime' longer",
