@@ -117,6 +117,15 @@ def test_csv_has_one_row_per_figure_and_one_for_a_failure() -> None:
     assert (first["warnings"], rows[3]["status"]) == ("warning:cpu_saturated", "failed:no_space")
 
 
+def test_the_text_of_a_file_is_not_in_each_row_of_a_table() -> None:
+    """A megabyte of a job file would be a gigabyte of a table with a thousand figures."""
+    given = {"file": "jobs.fio", "file_text": "[a]\nrw=read\n", "size": "1g"}
+    record = USABLE.model_copy(update={"cell": made.cell(made.spec("xfs"), parameters=given, name="jobs")})
+    rows = csv.DictReader(io.StringIO(render([record], Format.CSV).decode()))
+    assert {row["parameters"] for row in rows} == {'{"file": "jobs.fio", "size": "1g"}'}
+    assert json.loads(render([record], Format.JSON))[0]["workload"]["parameters"] == given
+
+
 def test_parquet_keeps_null_and_zero_apart() -> None:
     frame = pl.read_parquet(io.BytesIO(render([USABLE, FAILED], Format.PARQUET)))
     assert frame["value"].to_list() == [61700.0, None, 0.0, None]

@@ -200,9 +200,15 @@ def _long_rows(trial: TrialRecord) -> Iterator[Object]:
 
 
 def _common_columns(trial: TrialRecord) -> Object:
-    """Return the columns that identify a trial. Options and parameters are JSON texts: they differ between studies."""
+    """Return the columns that identify a trial. Options and parameters are JSON texts: they differ between studies.
+
+    A script or a job file would be in each row: texts of several lines are only in the JSON export.
+    """
     stack = _stack_object(trial)
     cell = _cell_object(trial.cell)
+    parameters = {
+        name: value for name, value in trial.cell.workload.parameters.items() if "\n" not in str(value)
+    }
     return {
         "campaign": trial.key.campaign,
         "cell": cell["id"],
@@ -213,7 +219,7 @@ def _common_columns(trial: TrialRecord) -> Object:
         "settings": json.dumps(stack["settings"]),
         "workload": cell["workload"],
         "tool": trial.cell.workload.tool,
-        "parameters": json.dumps(trial.cell.workload.parameters),
+        "parameters": json.dumps(parameters),
         "cache": cell["cache"],
         "fresh": cell["fresh"],
         "block": trial.key.block,
