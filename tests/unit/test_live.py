@@ -9,8 +9,9 @@ from rich.console import Console
 from tests import made
 
 from fslab.analysis.further_trials import InterimResult, RepeatedQuestion
-from fslab.cli.progress import LiveView, look_lines, replaced_words
-from fslab.trial_record import Status, TrialRecord
+from fslab.cli.progress import LiveView, look_lines, replaced_words, result_of
+from fslab.trial_record import Status, TrialRecord, Value
+from fslab.units import Unit
 
 BEGUN = datetime(2026, 11, 20, tzinfo=UTC)
 CELL = made.cell("xfs", parameters={"rw": "randwrite", "bs": "4k", "size": "64m"}, name="random")
@@ -39,6 +40,20 @@ def test_it_shows_how_far_it_is_and_the_last_result() -> None:
     assert "random on xfs: fio: killed by a signal" in out.getvalue()
     assert view._view().plain.startswith("random on xfs: failed:crashed\n")
     assert max(map(len, view._view().plain.splitlines())) < 80
+
+
+def test_several_figures_and_counts_have_their_names() -> None:
+    cuts = made.cell("xfs", tool="crash", name="cuts")
+    counts = {"promises_broken": 2.0, "lost_operations": 48.0}
+    figures = {name: Value(value=value, unit=Unit.COUNT) for name, value in counts.items()}
+    times = {"recovery_p50": Value(value=21.4e6, unit=Unit.NANOSECONDS)}
+    said = result_of(made.trial(0, cuts, metrics=figures | times))
+    assert said == "promises broken 2, lost operations 48, recovery p50 21.4 ms"
+    assert (
+        result_of(made.trial(0, cuts, metrics={"promises_broken": figures["promises_broken"]}))
+        == "promises broken 2"
+    )
+    assert result_of(made.trial(0, cuts, metrics=times)) == "21.4 ms"
 
 
 def test_one_is_not_a_plural() -> None:

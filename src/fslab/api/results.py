@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from fslab.analysis.history import History
 
 
-def headline_of(record: TrialRecord) -> list[Value]:
-    """Return the figures of a trial that a table shows for its workload, such as bandwidth or IOPS."""
+def headline_of(record: TrialRecord) -> dict[str, Value]:
+    """Return the figures of a trial that a table shows for its workload, such as bandwidth or IOPS, by metric."""
     names = [metric.name for metric in headline_metrics(record.cell.workload)]
-    return [record.metrics[name] for name in names if name in record.metrics]
+    return {name: record.metrics[name] for name in names if name in record.metrics}
 
 
 class CampaignResults:

@@ -30,10 +30,16 @@ WAITING_TOLD_S = 30.0
 
 
 def result_of(record: TrialRecord) -> str:
-    """Return the headline figure of a trial, such as ``61.7k IOPS``; the status of a failed or unsupported trial."""
+    """Return the headline figure of a trial, such as ``61.7k IOPS``, with its name if there are several or its unit
+    does not tell what it is; the status of a failed or unsupported trial."""
     if record.status in {Status.FAILED, Status.UNSUPPORTED}:
         return record.status_text
-    shown = ", ".join(format_value(value.value, value.unit) for value in headline_of(record))
+    figures = headline_of(record)
+    named = len(figures) > 1 or any(figure.unit is Unit.COUNT for figure in figures.values())
+    shown = ", ".join(
+        (f"{metric_text(name)} " if named else "") + format_value(figure.value, figure.unit)
+        for name, figure in figures.items()
+    )
     return shown if record.status is Status.OK else f"{shown} (invalid)"
 
 
