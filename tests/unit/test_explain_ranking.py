@@ -288,6 +288,17 @@ def test_flushes_count_by_the_time_that_they_take() -> None:
         assert found.index(("barriers", "ext4 defaults")) == range(len(found))[place]
 
 
+@pytest.mark.parametrize(("parts", "percent"), [((), 96), (("create", "delete"), 72)])
+def test_shares_are_of_what_the_tool_measured_without_its_start(parts: tuple[str, ...], percent: int) -> None:
+    """fio that flushed in 1.92 s of the 2 s that it measured, in a run of 2.66 s; and a tool of two parts, between
+    which it may flush, too."""
+    whole = {"run": RunPart(seconds=2.66)} | {name: RunPart(seconds=1.0) for name in parts}
+    figures = written(8, device_flushes=200.0, device_flush_time=1.92, clock_measured=2.0)
+    found = seen(cell("ext4"), figures, provenance=Provenance(parts=whole))
+    (stated,) = (each for each in statements_of(found) if each.mechanism == "barriers")
+    assert stated.text.endswith(f"they took {percent} % of the run.")
+
+
 def test_flushes_of_several_disks_at_once_take_their_time_once() -> None:
     disks = Provenance(parts={"run": RunPart(seconds=10.0)}, device={"parts": [{}, {}]})
     figures = written(64, device_flushes=2.0 * 16384, device_flush_time=10.0)

@@ -199,14 +199,10 @@ class Evidence:
         return 1 if parsed is not None and parsed.layout.turns else self.disks
 
     @property
-    def cpus(self) -> int:
-        """The number of processors, as the trials found them."""
-        return next((cpus for trial in self.trials if (cpus := trial.provenance.machine.get("cpus"))), 1)
-
-    @property
     def cpus_at_once(self) -> int:
-        """The number of processors that the tool can use at the same time."""
-        return min(self.traits.parallel or 1, self.cpus)
+        """The number of processors that the tool can use at the same time; 1 if it is unknown how many there are."""
+        known = (trial.provenance.machine.get("cpus") for trial in self.trials)
+        return min(self.traits.parallel or 1, next(filter(None, known), 1))
 
     @property
     def has_slc(self) -> bool:
@@ -290,9 +286,8 @@ class Evidence:
         number of devices over which it is a sum."""
 
         def share(trial: TrialRecord) -> float | None:
-            run, whole = trial.provenance.parts.get(WHOLE), _probe(trial, name)
-            part = (_probe(trial, without) if without else None) or 0.0
-            return _ratio(max(whole - part, 0.0) / of, run.seconds) if run and whole is not None else None
+            whole, part = _probe(trial, name), (_probe(trial, without) if without else None) or 0.0
+            return None if whole is None else _ratio(max(whole - part, 0.0) / of, _run_s(trial))
 
         found = self._each(share) if self.figure(name) else []
         return min(statistics.median(found), 1.0) if found else None
@@ -364,6 +359,14 @@ class Evidence:
 def _probe(trial: TrialRecord, name: str) -> float | None:
     figure = trial.probes.get(name)
     return None if figure is None else figure.value
+
+
+def _run_s(trial: TrialRecord) -> float | None:
+    """Return the time that the tool measured, without its start; of several parts, or if that is unknown, all of the
+    run."""
+    parts = trial.provenance.parts
+    measured_s = _probe(trial, "clock_measured") if len(parts) == 1 else None
+    return measured_s or (parts[WHOLE].seconds if WHOLE in parts else None)
 
 
 def _written_bytes(trial: TrialRecord) -> float | None:

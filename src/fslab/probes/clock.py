@@ -29,8 +29,9 @@ class Clock(Probe):
             "source": source.read_text().strip() if source.exists() else None,
         }
 
-    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """Compute the seconds by which the clocks diverged between the snapshots."""
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:
+        """Compute the seconds by which the clocks diverged between the snapshots, beside those that the tool measured:
+        without its start, where it reports them."""
         before, end = (taken[moment] for moment in self.moments)
         went = {name: end[name] - before[name] for name in ("real_ns", "monotonic_ns", "boot_ns")}
         sources = tuple(each["source"] for each in (before, end) if each["source"] is not None)
@@ -38,6 +39,7 @@ class Clock(Probe):
             values=figures(
                 Unit.SECONDS,
                 clock_window=went["monotonic_ns"] / 1e9,
+                clock_measured=work.measured_s,
                 clock_step=(went["real_ns"] - went["boot_ns"]) / 1e9,
                 suspended=(went["boot_ns"] - went["monotonic_ns"]) / 1e9,
             ),
