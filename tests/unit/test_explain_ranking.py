@@ -299,6 +299,22 @@ def test_shares_are_of_what_the_tool_measured_without_its_start(parts: tuple[str
     assert stated.text.endswith(f"they took {percent} % of the run.")
 
 
+def test_how_long_commits_wait_for_data_is_unknown_and_comes_last() -> None:
+    """ext4 without and with a journal, written to a modelled hard disk: commits are in the background."""
+    commits = {"journal_commits": 12.0, "journal_commit_mean": 86e6, "journal_bytes": 8.0 * MIB}
+    none, ordered = (
+        seen(
+            cell("ext4", mount, {"rw": "write", "size": "100m"}, mkfs_options=mkfs),
+            written(100, device_read_bytes=0.0, device_busy=1.0, tool_cpu_system_s=0.1, **more),
+            metrics=made.iops(iops), **run_of(2.0),
+        )
+        for mount, mkfs, iops, more in (
+            ("defaults", "-O ^has_journal", 2000, {}), ("data=ordered", "", 1600, commits)
+        )
+    )  # fmt: skip
+    assert [mechanism for mechanism, _ in first_of(none, ordered)] == ["journal", "ordered-mode"]
+
+
 def test_flushes_of_several_disks_at_once_take_their_time_once() -> None:
     disks = Provenance(parts={"run": RunPart(seconds=10.0)}, device={"parts": [{}, {}]})
     figures = written(64, device_flushes=2.0 * 16384, device_flush_time=10.0)

@@ -9,6 +9,7 @@ from fslab.units import counted, format_size
 _LEAST_PER_TRANSACTION = 512  # below, transactions hardly write
 _FEW_FLUSHES = 0.2  # of each device, for each fsync
 _SLIGHT = 0.05  # of the run
+_LAST = 0.04  # less than any difference of times: how long commits waited for data is unknown
 _PLAIN_TRANSACTION = 32 << 10  # some pages of a database, and those of its log
 
 
@@ -118,7 +119,7 @@ class OrderedMode(Mechanism):
         commits = evidence.figure("journal_commits")
         if mean is not None and commits is not None and commits.value > 1 and mean.value > 1e6:
             text = f"The last commits of the journal took {mean.value / 1e6:.1f} ms, including the wait for data."
-            yield self.explanation(evidence, text, mean, commits, weight=0.2, certainty=Certainty.COINCIDES)
+            yield self.explanation(evidence, text, mean, commits, weight=_LAST, certainty=Certainty.COINCIDES)
 
 
 class Barriers(Mechanism):
