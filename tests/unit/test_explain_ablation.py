@@ -59,6 +59,18 @@ def test_what_only_the_slower_stack_has_is_switched_off_first_and_what_nothing_s
     assert "xfs-log" not in ablation.candidates(off, slow), "it is off"
 
 
+def test_direct_io_is_not_honoured_only_where_that_was_found() -> None:
+    """btrfs with checksums beside ext4, both written directly: ext4 honours that, and does not pay for it."""
+    found = [
+        seen(cell(filesystem, parameters=DIRECT), {**written(64), "volume_dirtied_bytes": dirtied * MIB})
+        for filesystem, dirtied in (("btrfs", 64.0), ("ext4", 0.5))
+    ]
+    switches = ablation.candidates(found[0], found[1], ["direct-not-honoured"])
+    assert [*switches] == ["direct-not-honoured"]
+    assert ablation.common(switches, found[1]) == ()
+    assert ablation.common(switches, found[0]) == ("direct-not-honoured",)
+
+
 def test_more_than_three_are_measured_alone() -> None:
     slow, fast = seen(cell("ext4"), written(8)), seen(cell("vfat"), {})
     four = ["commit-interval", "delayed-allocation", "fast-commit", "journal"]

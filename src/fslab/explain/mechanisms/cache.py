@@ -176,6 +176,13 @@ class BufferedDirectIo(Mechanism):
     def applies(self, evidence: Evidence) -> bool:
         return evidence.traits.direct is True and writes(evidence)
 
+    def present(self, evidence: Evidence) -> bool:
+        """Return whether it was found: most file systems honour O_DIRECT."""
+        return self.applies(evidence) and next(self.state(evidence), None) is not None
+
+    def known(self, evidence: Evidence) -> bool:
+        return not self.applies(evidence) or None not in (_dirtied(evidence), evidence.written_bytes)
+
     def switch(self, evidence: Evidence) -> Switch | None:
         if evidence.filesystem == "btrfs":
             return Switch(mount=("nodatasum",), instead=("datasum",))
@@ -183,11 +190,8 @@ class BufferedDirectIo(Mechanism):
         return self.without(off, evidence) if "data=journal" in evidence.file_options else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        written = evidence.written_bytes
-        own = evidence.figure("volume_dirtied_bytes", "dirtied in the page cache by this file system")
-        dirtied = own or evidence.figure(
-            "page_cache_dirtied_bytes", "dirtied in the page cache of the machine"
-        )
+        written, dirtied = evidence.written_bytes, _dirtied(evidence)
+        own = evidence.figure("volume_dirtied_bytes") is not None
         if written and dirtied is not None and dirtied.value > (0.5 if own else 0.9) * written:
             amounts = f"for {format_size(written)} written ({100 * dirtied.value / written:.0f} %)"
             yield self.explanation(
@@ -201,6 +205,12 @@ class BufferedDirectIo(Mechanism):
                 weight=5.0,
                 certainty=Certainty.OBSERVED if own else Certainty.COINCIDES,
             )
+
+
+def _dirtied(evidence: Evidence) -> EvidenceFigure | None:
+    """Return what was dirtied by this file system; without root, by the whole machine."""
+    own = evidence.figure("volume_dirtied_bytes", "dirtied in the page cache by this file system")
+    return own or evidence.figure("page_cache_dirtied_bytes", "dirtied in the page cache of the machine")
 
 
 class Atime(Mechanism):
