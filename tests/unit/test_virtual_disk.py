@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import made
 from tests.disk_server import BINARY
 
 from fslab.errors import StudyError
 from fslab.probes.virtual_disk import OPERATIONS, YEAR_S, figures
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.media import REGISTRY, _disk, _disk_options
+from fslab.storage.parsed_stack import parsed_stack
 from fslab.study.load import load_text
 from fslab.system import proc
 
@@ -117,6 +120,19 @@ def test_a_log_has_a_limit_and_counts_as_memory() -> None:
 def test_a_hard_disk_has_no_discard() -> None:
     assert not VIRTUAL.discards(options(profile="hdd-7200"))
     assert VIRTUAL.discards(options(profile="ssd-sata"))
+
+
+@pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs", "none"])
+@pytest.mark.parametrize("steady", [False, True])
+def test_mkfs_does_not_make_a_used_disk_as_new(filesystem: str, steady: bool) -> None:
+    spec = made.spec(
+        filesystem, medium="virtual", options={"profile": "ssd-sata", "size": "8g", "steady": steady}
+    )
+    parsed = parsed_stack(spec)
+    found = parsed.mkfs_argv(parsed.layout_plan(["/dev/x"], "c"), "/dev/x", discard=True)
+    driver = FILESYSTEMS.get(filesystem)
+    assert found == driver.mkfs_argv("", "/dev/x", discard=not steady)
+    assert found != driver.mkfs_argv("", "/dev/x", discard=steady)
 
 
 def test_the_memory_of_a_disk_is_scaled_and_its_size_is_not() -> None:

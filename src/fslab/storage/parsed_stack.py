@@ -100,8 +100,9 @@ class ParsedStack:
     def mkfs_argv(self, plan: LayoutPlan, device: str, *, discard: bool) -> list[str]:
         """Return the mkfs command line: options of the layout, of the geometry and of the study, then all devices.
 
-        ``device``: the actual node of the layout's device.
+        ``device``: the actual node of the layout's device. ``discard``: whether mkfs may discard on it.
         """
+        discard = discard and not self.medium.is_used(self.medium_options)
         journal = self.journal(plan)
         elsewhere = journal.mkfs if journal else ""
         words = (plan.mkfs_options, elsewhere, self.geometry_options(plan), self.spec.mkfs_options)

@@ -197,6 +197,10 @@ class Medium(ABC, Generic[O]):
         """Return whether mkfs may discard. Not on a fully written image, which would get holes."""
         return False
 
+    def is_used(self, options: O) -> bool:  # noqa: ARG002
+        """Return whether it begins as a disk that was used. mkfs then does not discard, which would make it as new."""
+        return False
+
     def scaled(self, options: O, factor: float, *, least_bytes: int) -> Changes:  # noqa: ARG002
         """Return the keys that change for a medium ``factor`` times as large, at least ``least_bytes``. Pure."""
         return {}

@@ -97,7 +97,8 @@ class VirtualOptions(media.MediumOptions):
         description="random seed: start position of the platters, requests that faults hit",
     )
     steady: bool = Field(
-        False, description="start with an SSD that was filled, then overwritten twice at random"
+        False,
+        description="start with an SSD that was filled, then overwritten twice at random; mkfs does not discard on it",
     )
     slow: float = Field(
         1.0, ge=1, le=1000, description="factor by which requests to the first disk take longer"

@@ -127,6 +127,9 @@ class Virtual(media.Medium[VirtualOptions]):
     def discards(self, options: VirtualOptions) -> bool:
         return options.kind != "hdd"  # hard disks do not support it
 
+    def is_used(self, options: VirtualOptions) -> bool:
+        return options.steady
+
     def request_log(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Path | None:
         """Return the log, complete, if the study asks for one of the requests. That with the data belongs to ``crash``.
 
@@ -164,8 +167,7 @@ class Virtual(media.Medium[VirtualOptions]):
         return options.speed
 
     def about(self, options: VirtualOptions, workspace: Workspace, slot: str) -> dict[str, Any]:
-        """Return all that determines its times, and how accurately it can serve. NoSpaceError if its memory was
-        full."""
+        """Return what determines its times, and how accurately it can serve. NoSpaceError if its memory was full."""
         if (server := _disk.running(workspace, slot)) is None:
             return {}
         _disk.check_room(server, options)
