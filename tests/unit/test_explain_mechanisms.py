@@ -167,6 +167,32 @@ def test_from_which_figure_on_a_mechanism_is_stated(
     assert [len(stated(each, mechanism)) for each in found] == [1, 0]
 
 
+@pytest.mark.parametrize(
+    ("rotational", "pieces", "request_bytes", "busy_s", "percent"),
+    [(True, 6, 950_000, 0.28, 14), (True, 2, 950_000, 0.28, None), (True, 6, 4096, 0.28, None),
+     (False, 6, 950_000, 0.28, None), (False, 0, 950_000, 0.28, None), (False, 640, 65536, 0.28, 18),
+     (False, 10240, 4096, 0.213, 75), (False, 10240, 4096, 0.01, None)],
+)  # fmt: skip
+def test_files_read_in_order_are_fragmented_where_jumps_take_part_of_the_run(
+    rotational: bool, pieces: int, request_bytes: int, busy_s: float, percent: int | None
+) -> None:
+    """40 MiB in 0.284 s, as an aged ext4 stored them on a modelled hard disk: without five jumps, it took 0.25 s. And
+    as random writes leave them on btrfs."""
+    whole = 40.0 * MIB
+    figures = {
+        "file_pieces": pieces, "device_read_bytes": whole, "device_read_requests": whole / request_bytes,
+        "clock_measured": 0.284, "device_busy": busy_s,
+    }  # fmt: skip
+    reads = cell("btrfs", parameters={"rw": "read", "bs": "1m", "size": "40m"})
+    run = Provenance(device={"rotational": rotational}, parts={WHOLE: RunPart(seconds=0.7)})
+    found = by_mechanism(seen(reads, figures, provenance=run))
+    expected = (
+        f"The files that were read lie in {pieces} pieces on the device: to get from one to the next takes such a disk "
+        f"about {percent} % of the run."
+    )
+    assert found.get("fragmentation") == (None if percent is None else expected)
+
+
 def test_what_is_read_compressed_does_not_come_from_the_page_cache() -> None:
     """200 MiB that were compressed to less than half, read in order with a cold cache, as measured."""
     reads = {"rw": "read", "bs": "1m", "size": "200m"}

@@ -205,6 +205,11 @@ class Evidence:
         return min(self.traits.parallel or 1, next(filter(None, known), 1))
 
     @property
+    def rotates(self) -> bool:
+        """Whether the disk is a hard disk, as the kernel has it."""
+        return bool(self._of_device("rotational"))
+
+    @property
     def has_slc(self) -> bool:
         """Whether a virtual SSD has an SLC cache."""
         disks = self._of_device("virtual_disks") or ()
@@ -291,6 +296,12 @@ class Evidence:
 
         found = self._each(share) if self.figure(name) else []
         return min(statistics.median(found), 1.0) if found else None
+
+    @property
+    def run_s(self) -> float | None:
+        """The time of which shares of the run are taken."""
+        found = self._each(_run_s)
+        return statistics.median(found) if found else None
 
     @property
     def moved_bytes(self) -> float | None:

@@ -151,6 +151,11 @@ class DataChecksums(Mechanism):
             yield self.explanation(evidence, *cpu, weight=0.1, certainty=Certainty.COINCIDES)
 
 
+_SLIGHT = 0.05  # of the run
+_JUMP_ON_HEADS_S, _JUMP_ON_FLASH_S = 8e-3, 80e-6  # a short seek and half a turn; one more request
+_OF_READ_AHEAD = 64 << 10  # at least, of a request
+
+
 class Fragmentation(Mechanism):
     """Fragmentation: neighbouring parts of a file that are not neighbours on the device (FIEMAP).
 
@@ -161,14 +166,50 @@ class Fragmentation(Mechanism):
     cause = "fragmentation"
     alters = True
     off_by = Switchable.IN_PLACE
+    writing = False
     needs = ("file_pieces",)
 
     def applies(self, evidence: Evidence) -> bool:
-        return writes(evidence) and evidence.traits.few_files and evidence.filesystem != "btrfs"
+        """Return whether files are read or written in parts; what btrfs writes is stated by ``CopyOnWrite``."""
+        return evidence.traits.few_files and not (writes(evidence) and evidence.filesystem == "btrfs")
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         pieces = evidence.figure("file_pieces", "discontinuities")
         extents = evidence.figure("file_extents", "extents")
-        if pieces is not None and pieces.value > 1000:
-            text = f"The files are fragmented: {pieces.value:.0f} discontinuities on the device."
-            yield self.explanation(evidence, text, pieces, extents, weight=0.5)
+        if pieces is None:
+            return
+        if writes(evidence):
+            if pieces.value > 1000:
+                text = f"The files are fragmented: {pieces.value:.0f} discontinuities on the device."
+                yield self.explanation(evidence, text, pieces, extents, weight=0.5)
+            return
+        share = _share_of_jumps(evidence, pieces.value)
+        if share is not None and share >= _SLIGHT:
+            yield self.explanation(
+                evidence,
+                f"The files that were read lie in {pieces.value:.0f} pieces on the device: to get from one to the next "
+                f"takes such a disk about {100 * share:.0f} % of the run.",
+                pieces,
+                extents,
+                takes=share,
+                certainty=Certainty.COINCIDES,
+                refuted_by="equally slow where the files are contiguous",
+            )
+
+
+def _share_of_jumps(evidence: Evidence, pieces: float) -> float | None:
+    """Return the share of the run in which the disk gets from one piece to the next, by what is usual of its kind, at
+    most the time in which it was busy. None if that is unknown, or if requests are so small that files were read at
+    random: then it does so with any file."""
+    read, requests, run_s = (
+        evidence.value("device_read_bytes"), evidence.value("device_read_requests"), evidence.run_s
+    )  # fmt: skip
+    if not pieces or not read or not requests or not run_s:
+        return None
+    whole = evidence.traits.working_set_bytes or read
+    if read / requests < min(whole / pieces / 2, _OF_READ_AHEAD):
+        return None
+    jumps = (pieces - 1) * max(read / whole, 1.0)
+    busy = evidence.share_of_run("device_busy", evidence.disks_at_once)
+    each_s = _JUMP_ON_HEADS_S if evidence.rotates else _JUMP_ON_FLASH_S
+    return min(jumps * each_s / run_s, 1.0 if busy is None else busy)
