@@ -676,6 +676,9 @@ def test_the_time_of_a_modelled_disk() -> None:
     assert found["disk-time"] == (
         "The disk answered reads after 8 ms on average. Its heads moved 311 times, over 14 cylinders on average."
     )
+    sized = {**figures, "device_read_bytes": 128.0 * MIB, "device_read_requests": 32768.0}
+    found = by_mechanism(seen(cell("ext4", parameters=DIRECT), sized))
+    assert found["disk-time"].startswith("The disk answered reads of 4 KiB after 8 ms on average.")
     assert "disk-time" not in by_mechanism(seen(cell("ext4"), {"disk_service_mean": 500.0}))
     unsplit = by_mechanism(seen(cell("ext4"), {"disk_service_mean": 1e6}))
     assert unsplit["disk-time"] == "The disk answered requests after 1 ms on average."

@@ -61,7 +61,7 @@ class DiskTime(Mechanism):
         if not any(figure.value >= _SHORTEST_NS for figure in decisive):
             return
         told = known or {"requests": decisive[0]}
-        answered = [f"{name} after {_shown(found)}" for name, found in told.items()]
+        answered = [f"{name}{_sized(evidence, name)} after {_shown(found)}" for name, found in told.items()]
         moved = evidence.figure("disk_movements", "movements of the heads")
         crossed = evidence.figure("disk_seek_cylinders", "cylinders that a movement crossed")
         busy = (
@@ -83,6 +83,13 @@ class DiskTime(Mechanism):
             takes=share,
             refuted_by="equally slow on a faster disk" + " (profile: none)" * (mean is not None),
         )
+
+
+def _sized(evidence: Evidence, requests: str) -> str:
+    """Return the mean size of reads, in words; nothing if it is unknown, and of others: some of the requests that count
+    as writes are empty flushes."""
+    whole, number = evidence.value("device_read_bytes"), evidence.value("device_read_requests")
+    return f" of {format_size(whole / number)}" if requests == "reads" and whole and number else ""
 
 
 def _shown(figure: EvidenceFigure) -> str:
