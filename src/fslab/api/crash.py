@@ -27,7 +27,7 @@ from fslab.machine.planned_machine import here
 from fslab.storage import user_mounts
 from fslab.storage.filesystems import REGISTRY
 from fslab.study.fields import describe
-from fslab.system import disk_server, mountinfo, mounts, path_owners, paths, tools
+from fslab.system import disk_server, mountinfo, mounts, path_owners, paths, rights, tools
 from fslab.system.mountinfo import Mount
 from fslab.system.signals import Teardown
 from fslab.system.temporary import TemporaryDirectory
@@ -183,7 +183,7 @@ def _tested(directory: Path, mount: Mount) -> examine.Subject:
 def check_root() -> None:
     """Raise NeedsRootError unless this process may mount crash states."""
     if missing := here().missing_for_mounts():
-        raise NeedsRootError(f"mounting crash states needs {missing}", hint="run it with sudo")
+        raise NeedsRootError(f"mounting crash states needs {missing}", hint=rights.remedy(missing))
 
 
 def _source(request: CrashRequest) -> Source[Any]:

@@ -21,7 +21,7 @@ from fslab.probes import REGISTRY as PROBES
 from fslab.storage import Workspace, overwrite_check, print_nothing
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import paths, proc, untrusted_files
+from fslab.system import paths, proc, rights, untrusted_files
 from fslab.system.temporary import TemporaryDirectory
 from fslab.system.tool_messages import one_line
 from fslab.validity.trial_warnings import REGISTRY as TRIAL_RULES
@@ -94,7 +94,7 @@ def foresee(cells: Sequence[Cell], images_directory: Path) -> tuple[dict[str, st
         for cell in measured
     )
     if needs_root and (missing := here().missing_for_mounts()):
-        refused.append(f"this study needs {missing}: run it with sudo")
+        refused.append(f"this study needs {missing}: {rights.remedy(missing)}")
     return {key: error.without_place for key, error in found.items()}, tuple(refused)
 
 

@@ -15,6 +15,7 @@ from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.parsed_stack import parsed_stack, served
+from fslab.system import rights
 from fslab.units import parse_size
 
 # The machine closest to the hardware first. QEMU is preferred to User-Mode Linux only with KVM, by ``best``: then its
@@ -54,7 +55,7 @@ def _unusable(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
         return (Need(what=why),)
     if not machine.guest and medium.needs_root and (missing := here().missing_for_mounts()):
         what = f"a '{stack.medium.type}' medium needs {missing} on the host"
-        return (Need(what=what, remedy="run it with sudo"),)
+        return (Need(what=what, remedy=rights.remedy(missing)),)
     return here().missing(spec)
 
 

@@ -97,7 +97,7 @@ def _entry(
         for tool in missing_programs(needed)
     ]
     if not machine.guest and (missing := rights.missing_for_mounts()):
-        found.append((Lack.ROOT, Need(what=f"needs {missing}", remedy="run fslab with sudo")))
+        found.append((Lack.ROOT, Need(what=f"needs {missing}", remedy=rights.remedy(missing))))
     found.sort(key=lambda each: [*Lack].index(each[0]))
     first = found[0][0] if found else Lack.NOTHING
     return MatrixEntry(
@@ -125,7 +125,7 @@ def of_user() -> Capability:
     return Capability(
         kind="machine", name="root", summary="attach loop devices, mount, drop caches", available=missing is None,
         versions={}, missing=(f"needs {missing}",) if missing else (),
-        remedy="run with sudo; without root: fslab run here, or --on uml" if missing else None,
+        remedy=f"{rights.remedy(missing)}; without: fslab run here, or --on uml" if missing else None,
     )  # fmt: skip
 
 
@@ -133,7 +133,8 @@ def of_loops() -> Capability:
     found = loop_devices.CONTROL.exists()
     return Capability(
         kind="machine", name="loop", summary="loop devices for loop and ram media", available=found, versions={},
-        missing=() if found else ("this kernel has no loop devices",), remedy=None if found else "modprobe loop",
+        missing=() if found else (f"there is no {loop_devices.CONTROL}",),
+        remedy=None if found else loop_devices.REMEDY,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from fslab.system.files import opened
 
 DETACH_DEADLINE_S = 10.0
 CONTROL = Path("/dev/loop-control")
+REMEDY = "modprobe loop; a container needs the host's /dev (docker run --privileged -v /dev:/dev)"
 # include/uapi/linux/loop.h; struct loop_info64 begins with lo_device, lo_inode and lo_rdevice.
 LOOP_GET_STATUS64 = 0x4C05
 LOOP_INFO64_BYTES = 232
@@ -30,12 +31,12 @@ LOOP_CTL_GET_FREE = 0x4C82
 
 
 def check_supported() -> None:
-    """Raise UnsupportedError if this kernel has no loop devices."""
+    """Raise UnsupportedError if there are no loop devices here."""
     if not CONTROL.exists():
         raise UnsupportedError(
-            "this kernel has no loop devices",
+            "there are no loop devices here",
             where=str(CONTROL),
-            hint="load them (modprobe loop), or use a 'device' or 'directory' medium",
+            hint=f"{REMEDY}; or use a 'device' or 'directory' medium",
         )
 
 

@@ -47,6 +47,15 @@ def missing_for_mounts() -> str | None:
     return next((f"root with a writable {each}" for each in _WRITTEN if not os.access(each, os.W_OK)), None)
 
 
+def remedy(missing: str) -> str:
+    """Return what to do about what ``missing_for_mounts`` returns: in a container, its root cannot do more by sudo."""
+    if missing == "root":
+        return "run it with sudo"
+    if in_user_namespace():
+        return "run it as root of the host, not of a user namespace or a rootless container"
+    return "in a container, start it with docker run --privileged -v /dev:/dev"
+
+
 def leave_keyring() -> None:
     """Have an empty session keyring in this thread, if it is root's. Whoever is not root starts commands only as the
     same user."""

@@ -22,7 +22,7 @@ def check_root(medium: str) -> None:
     if missing := rights.missing_for_mounts():
         raise NeedsRootError(
             f"a '{medium}' medium needs {missing}",
-            hint="use sudo, or measure one of your directories: fslab run here",
+            hint=f"{rights.remedy(missing)}; or measure one of your directories: fslab run here",
         )
 
 
