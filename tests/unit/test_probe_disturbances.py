@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.unit.probed import WORK, values
 
-from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Target
+from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.trial_record import Severity, Value
 from fslab.units import Unit
 from fslab.validity.facts import TrialFacts, WorkFacts
@@ -89,6 +89,13 @@ def test_clocks_that_go_apart(end: Snapshot, step_s: float, suspended_s: float) 
         "suspended": suspended_s,
     }
     assert found.texts == {"clocksource": ("tsc", "tsc")}
+
+
+@pytest.mark.parametrize("work", [replace(WORK, read_bytes=None), replace(WORK, written_bytes=None)])
+def test_the_measured_time_is_not_that_of_the_counters_where_the_tool_left_out_a_part(work: Work) -> None:
+    """fio does not report what it transfers in its ramp time, which the kernel counts."""
+    taken = {SnapshotMoment.BEFORE: clocks(1000, 10, 20), SnapshotMoment.END: clocks(1010, 20, 30)}
+    assert values(REGISTRY.get("clock").derive(taken, work))["clock_measured"] is None
 
 
 def test_the_name_of_the_clock_source(tmp_path: Path) -> None:

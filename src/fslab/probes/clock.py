@@ -31,7 +31,7 @@ class Clock(Probe):
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:
         """Compute the seconds by which the clocks diverged between the snapshots, beside those that the tool measured:
-        without its start, where it reports them."""
+        without its start, where it reports them, and all that it transferred (fio: not what it did in its ramp time)."""
         before, end = (taken[moment] for moment in self.moments)
         went = {name: end[name] - before[name] for name in ("real_ns", "monotonic_ns", "boot_ns")}
         sources = tuple(each["source"] for each in (before, end) if each["source"] is not None)
@@ -39,7 +39,7 @@ class Clock(Probe):
             values=figures(
                 Unit.SECONDS,
                 clock_window=went["monotonic_ns"] / 1e9,
-                clock_measured=work.measured_s,
+                clock_measured=None if None in (work.read_bytes, work.written_bytes) else work.measured_s,
                 clock_step=(went["real_ns"] - went["boot_ns"]) / 1e9,
                 suspended=(went["boot_ns"] - went["monotonic_ns"]) / 1e9,
             ),
