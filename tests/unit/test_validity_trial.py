@@ -124,6 +124,12 @@ def read(
     return facts(work, figures=figures(device_read_bytes=device), memory_bytes=GIB)
 
 
+def cached(size: int, *, limited: bool = True, direct: bool = False) -> TrialFacts:
+    """Return facts of a tool with 1 GiB of memory, whose files were read into the page cache before the run."""
+    work = WorkFacts(working_set_bytes=size, direct=direct)
+    return facts(work, cold=False, memory_bytes=GIB, memory_limited=limited)
+
+
 def written(times: int, device: float, *, flushed: bool = True) -> TrialFacts:
     """Return facts of writes: ``times`` over files of 64 MiB, on a machine with 1 GiB."""
     work = WorkFacts(
@@ -189,6 +195,10 @@ LIMITS: list[tuple[str, TrialFacts, Severity | None]] = [
     ("fits_in_memory", written(1, 64 * MIB, flushed=False), WARNING),
     ("fits_in_memory", written(10, 64 * MIB), WARNING),  # a final fsync writes only the last pass
     ("fits_in_memory", written(10, 640 * MIB), None),  # an fsync after each write
+    ("cache_not_limited", cached(GIB + 1), WARNING),
+    ("cache_not_limited", cached(GIB), None),
+    ("cache_not_limited", cached(2 * GIB, limited=False), None),
+    ("cache_not_limited", cached(2 * GIB, direct=True), None),
     ("cache_not_warm", warm(0), None),  # what was asked for
     ("cache_not_warm", warm(33 * MIB), WARNING),
     ("stalled", tool(rates=(Rate(what="bandwidth", interval_s=0.2, values=()),)), None),

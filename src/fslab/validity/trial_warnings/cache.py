@@ -39,6 +39,25 @@ def cache_not_dropped(facts: TrialFacts) -> Issues:
         yield Issue("without root only the files' own pages were dropped: dentries and inodes stayed cached")
 
 
+@rule(
+    "files that were cached without the limit of memory",
+    when="`cache: warm` with `guest_memory` on the host, of files that are larger than that",
+    hint="measure with a cold cache, or in a guest",
+)
+def cache_not_limited(facts: TrialFacts) -> Issues:
+    """The control group of the tool is not charged for pages that fslab read into the cache before the run."""
+    size, memory = facts.work.working_set_bytes, facts.memory_bytes
+    if not facts.memory_limited or facts.cold or facts.work.direct or size is None or memory is None:
+        return
+    if size > memory:
+        yield Issue(
+            f"{format_size(size)} of files were cached before the run, although the memory of the tool is limited to "
+            f"{format_size(memory)}",
+            working_set_bytes=size,
+            memory_bytes=memory,
+        )
+
+
 _METADATA_BYTES = 1 << 20
 _WARM_SHARE = 0.05  # share of a warm run's reads that may come from the device
 
