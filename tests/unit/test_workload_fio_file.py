@@ -288,6 +288,17 @@ def test_metrics_by_job_and_the_sum_of_jobs_that_run_together() -> None:
     assert FIO.headline(parsed("[a]\nrw=randread\nsize=1m\n")) == ("read_iops",)
 
 
+@pytest.mark.parametrize(
+    ("line", "headline"),
+    [("", ("total_write_bandwidth",)), ("bs=4k", ("total_write_bandwidth",)),
+     ("bs=1m", ("a_write_bandwidth", "log_write_bandwidth")), ("fsync=1", ("a_write_bandwidth", "log_write_bandwidth")),
+     ("rw=randwrite", ("a_write_bandwidth", "log_write_iops"))],
+)  # fmt: skip
+def test_unlike_jobs_that_run_together_are_compared_each(line: str, headline: tuple[str, ...]) -> None:
+    """A stream of 200 MB beside a log that is synced: their sum said nothing of the log."""
+    assert FIO.headline(parsed(f"[a]\nrw=write\nsize=1m\n[log]\nrw=write\nsize=1m\n{line}\n")) == headline
+
+
 def report(*, read: tuple[int, int] = (0, 0), write: tuple[int, int] = (0, 0), **more: Any) -> dict[str, Any]:
     """Return fio's report of a job: in each direction the bytes, and the run time in ms."""
     directions = {

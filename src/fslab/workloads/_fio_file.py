@@ -84,9 +84,10 @@ class FioJobs(Workload[J]):
         return self.headline_first(parameters, found)
 
     def headline(self, parameters: J) -> tuple[str, ...]:
-        """Return IOPS of random jobs, bandwidth of others: the sum of jobs that run together, else each job's own.
+        """Return IOPS of random jobs, bandwidth of others: the sum of like jobs that run together, else each job's own.
 
-        Before it, the mean latencies of a job that is held back: its rate is what its options ask for.
+        In a sum of unlike ones, a job of large requests hides one that syncs small ones. Before it, the mean latencies
+        of a job that is held back: its rate is what its options ask for.
         """
         jobs, sums = parameters.jobs, _sums(parameters.jobs)
         names = []
@@ -94,11 +95,9 @@ class FioJobs(Workload[J]):
             for direction in job.directions:
                 names += [_named(job, name) for name in latencies_if_held_back(job, direction)]
                 group = next((g for g in sums if g.direction == direction and index in g.places), None)
-                together = [jobs[place] for place in group.places] if group else [job]
-                rate = "iops" if all(each.random for each in together) else "bandwidth"
-                names.append(
-                    f"{group.label}_{direction}_{rate}" if group else _named(job, f"{direction}_{rate}")
-                )
+                kinds = {jobs[at].kind for at in group.places} if group else set()
+                name = f"{direction}_{'iops' if job.random else 'bandwidth'}"
+                names.append(f"{group.label}_{name}" if group and len(kinds) == 1 else _named(job, name))
         return tuple(dict.fromkeys(names))
 
     def needs(self, parameters: J) -> Needs:

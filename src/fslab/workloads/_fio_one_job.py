@@ -77,6 +77,11 @@ class OneJob:
         """Whether fsync or fdatasync follows writes during the run."""
         return bool(self.number("fsync", 0) or self.number("fdatasync", 0))
 
+    @property
+    def kind(self) -> tuple[bool, tuple[int, ...], bool]:
+        """What its rate is one of: random requests or not, of which sizes, with a sync or not."""
+        return self.random, self.request_bytes, self.syncs
+
     def flushed(self, writes: int) -> bool:
         """Return whether nearly all of what it wrote, with so many requests, reached the device within the run time:
         each process may leave as many requests as ``fsync`` allows. mmap ignores ``sync``. Direct writes never wait in
