@@ -8,6 +8,7 @@ functions, and imports no other module of fslab.
 import math
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated
 
@@ -93,7 +94,7 @@ def parse_size(text: str | int) -> int:
     match = _SIZE.fullmatch(str(text))
     if match is None:
         raise ValueError(f"'{text}' is not a size: {_SIZE_GRAMMAR}")
-    size = float(match[1]) * SIZE_SUFFIXES[(match[2] or "").lower()]
+    size = Decimal(match[1]) * SIZE_SUFFIXES[(match[2] or "").lower()]
     if size > LARGEST_BYTES:
         raise ValueError(f"'{str(text)[:40]}' is larger than the largest possible file or device (8 EiB)")
     if size != int(size):
@@ -200,7 +201,7 @@ def format_duration(seconds: float) -> str:
     """Return a duration such as ``850 ms``, ``12.3 s``, ``2 min 05 s`` or ``1 h 12 min``."""
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{_digits(seconds)} s"
     whole = round(seconds)
     if whole < 3600:
