@@ -305,3 +305,21 @@ def test_on_a_directory_s_disk_a_stack_of_which_only_the_power_is_cut_is_left_ou
     study = load_text(text, "s.yaml", ['on_path="/srv"'])
     assert {name: stack.workloads for name, stack in study.stacks.items()} == {"t": ("w",)}
     assert study.description == "Left out, because they need a virtual disk: c, the stack s."
+
+
+def test_on_a_directory_s_disk_a_workload_keeps_what_it_has_from_one_that_is_left_out() -> None:
+    text = """
+        title: t
+        media: {m: {type: virtual, profile: none}}
+        workloads:
+          b: {tool: crash, fresh: block}
+          c: {extends: b, cache: warm}
+          w: {extends: c, tool: dd, op: write, count: 1}
+          v: {extends: w, cache: cold}
+        stacks: {s: {medium: m, filesystem: ext4}}
+        """
+    study = load_text(text, "s.yaml", ['on_path="/srv"'])
+    assert {name: (each.cache, each.fresh) for name, each in study.workloads.items()} == {
+        "w": (Cache.WARM, Fresh.BLOCK),
+        "v": (Cache.COLD, Fresh.BLOCK),
+    }

@@ -99,7 +99,7 @@ def _leave_out(directory: Node, root: Node, mistakes: Mistakes) -> None:
         mistakes.add(directory.place, (), "every workload of the study needs a virtual disk")
     elif out:
         for name in out:
-            del workloads[name]
+            _bequeath(name, workloads.pop(name), workloads)
         stacks = root.entries("stacks")
         for stack in [*stacks]:
             named = stacks[stack].fields.get("workloads")
@@ -113,6 +113,17 @@ def _leave_out(directory: Node, root: Node, mistakes: Mistakes) -> None:
         description = root.fields.get("description", replace(directory, content="", path=("description",)))
         told = f"{description.content or ''} Left out, because they need a virtual disk: {', '.join(out)}."
         root.fields["description"] = replace(description, content=told.strip())
+
+
+def _bequeath(name: str, base: Node, workloads: dict[str, Node]) -> None:
+    """Give the workloads that extend this one what they have from it."""
+    for node in workloads.values():
+        if "extends" in node.fields and node.fields["extends"].content == name:
+            own = node.fields.copy()
+            del own["extends"]
+            node.fields.update({**base.fields, **own})
+            if "extends" not in base.fields:
+                del node.fields["extends"]
 
 
 def _drives_disk(node: Node, workloads: dict[str, Node]) -> bool:
