@@ -8,9 +8,10 @@ from math import exp, log
 from random import Random
 
 import pytest
+from scipy.stats import t
 from tests.made import known
 
-from fslab.answers.ratio import Question, answer
+from fslab.answers.ratio import Question, answer, size_until
 from fslab.stats import Interval, Reason
 from fslab.stats.comparison_settled import (
     Goal,
@@ -153,3 +154,40 @@ def test_what_is_settled_needs_no_more_trials_and_what_is_open_some(goal: Goal) 
             assert found.settled == (found.further == 0), found
             seen.add((found.verdict, found.settled))
     assert len(seen) > 3
+
+
+def test_a_forecast_in_seconds_is_that_of_the_blocks() -> None:
+    over, under = ({block: exp(0.2 * ((7 * block + shift) % 5)) for block in range(6)} for shift in (0, 3))
+    (found,) = answer([Question(over=over, under=under, block_s=2.5)])
+    assert found.further_s == 2.5 * known(found.further)
+
+
+def test_a_question_without_a_test_is_no_part_of_the_family() -> None:
+    a, b = ({block: level + 0.01 * (block % 3) for block in range(6)} for level in (1.0, 2.0))
+    tested, untested = answer([
+        Question(over=a, under=b, names=("a", "b"), family="row"),
+        Question(over=a, under=dict.fromkeys(a, 0.0), names=("a", "c"), family="row"),
+    ])  # fmt: skip
+    assert (tested.holds, tested.p_family) == (True, tested.p_value)
+    assert (untested.holds, untested.p_family, untested.p_value) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "noise", "bound", "wide"),
+    [(5, 0.11, 1.08, False), (5, 0.11, 1.3, True), (20, 0.2, 1.06, False)],
+)
+def test_an_interval_ends_before_a_bound_when_student_s_t_does(
+    blocks: int, noise: float, bound: float, wide: bool
+) -> None:
+    """Below 20 blocks, the interval for trials that resemble the ones before must do so, or there must be 20."""
+    values = {block: exp(0.02 + noise * ((2 * block) % 5 - 2)) for block in range(blocks)}
+    (found,) = answer([Question(over=values, under=dict.fromkeys(values, 1.0))])
+    now = known(found.interval_if_correlated if wide else found.interval)
+
+    def half(size: int) -> float:
+        return float(t.ppf(0.5 + now.coverage / 2, size - 1) / size**0.5)
+
+    distance = log(bound / known(found.ratio)) / (log(now.high / now.low) / 2) * half(blocks)
+    size = next(size for size in range(blocks + 1, 10_000) if half(size) <= distance)
+    assert size < 20 if wide else size > 21
+    assert size_until(found, bound) == size

@@ -6,7 +6,9 @@ from math import exp, inf, log
 
 import numpy as np
 import pytest
-from scipy.special import polygamma
+from scipy.optimize import brentq
+from scipy.special import digamma, polygamma
+from scipy.stats import chi2
 from tests.made import known
 
 from fslab.stats.estimate_model import ComparisonMethod, NoisePrior
@@ -106,6 +108,27 @@ def test_what_shows_no_noise_has_no_prior(cells: list[dict[int, float]]) -> None
     assert fit([cells]) is None
 
 
+def test_the_prior_is_that_of_the_formulas() -> None:
+    """Those of docs/statistics.md. Four cells make three rounds of two pairs; two cells make one pair in each round."""
+    random = np.random.default_rng(11)
+    four, two = group(random, np.array([1.0, 2.0, 0.7, 1.3]), 5), group(random, np.array([1.5, 0.6]), 4)
+
+    def z(a: dict[int, float], b: dict[int, float]) -> float:
+        variance, f = np.var([a[block] - b[block] for block in a], ddof=1) / 2, len(a) - 1
+        return float(log(variance) - digamma(f / 2) + log(f / 2))
+
+    matchings = [((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2))]
+    rounds = [[z(*two), *(z(four[a], four[b]) for a, b in pairs)] for pairs in matchings]
+    scatter = np.mean([np.var(each, ddof=1) for each in rounds]) * 3 / chi2.ppf(0.2, 3)  # C = 3 + 1
+    excess = scatter - (polygamma(1, 3 / 2) + 2 * polygamma(1, 4 / 2)) / 3
+    prior = known(fit([four, two]))
+    assert prior.variance == pytest.approx(exp(np.mean(rounds)))
+    assert prior.freedom == pytest.approx(
+        2 * brentq(lambda x: polygamma(1, x) - excess, 0.01, 1000), rel=1e-6
+    )
+    assert prior.most == 3 * 4 + 1 * 3
+
+
 @pytest.mark.parametrize("count", [4, 5, 9, 12, 40])
 def test_the_pairs_of_a_round_have_no_cell_in_common(count: int) -> None:
     rounds = _rounds(count)
@@ -171,7 +194,8 @@ def test_a_row_of_trials_that_resemble_the_ones_before_shows_no_difference() -> 
 def test_too_few_pairs_show_autocorrelation_but_no_variance() -> None:
     random = np.random.default_rng(8)
     prior = known(fit([group(random, np.ones(3), 12)]))
-    assert (prior.freedom, prior.correlation is not None) == (0, True)
+    assert prior.freedom == 0
+    assert known(prior.correlation).values == 24, "the blocks use up one of the three cells"
     values = powers(dict(enumerate(random.normal(size=4))))
     ones = dict.fromkeys(values, 1.0)
     assert compare_blocks(values, ones, prior=prior) == compare_blocks(values, ones)

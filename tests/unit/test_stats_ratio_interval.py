@@ -166,6 +166,12 @@ def test_asymmetry_by_hand() -> None:
     assert asymmetric(np.array([[0.0, 0.0, 0.0, 0.0, 5.0]]))[0]
 
 
+@pytest.mark.parametrize("blocks", [10, 20, 40])
+def test_about_half_of_normal_samples_count_as_asymmetric(blocks: int) -> None:
+    samples = np.random.default_rng(9).standard_normal((ROUNDS, blocks))
+    assert asymmetric(samples).mean() == pytest.approx(0.45, abs=0.06)
+
+
 def test_one_sided_values_are_covered_where_t_and_signed_ranks_are_not_enough() -> None:
     samples = np.random.default_rng(8).exponential(1, (ROUNDS, 30)) - 1
     found = located(samples)

@@ -120,7 +120,7 @@ def test_a_single_value_does_not_show_its_noise() -> None:
 
 
 def test_four_against_four_is_the_least_for_95_percent() -> None:
-    assert pairs_needed(0.95) == 4
+    assert (pairs_needed(0.95), pairs_needed(0.99)) == (4, 5)
     enough = compare_ratio([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0])
     assert known(enough.interval).coverage == pytest.approx(1 - 2 / 70)
     too_few = compare_ratio([1.0, 1.0, 2.0], [1.0, 1.0, 2.0])
