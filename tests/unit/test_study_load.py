@@ -299,12 +299,18 @@ def test_on_a_directory_s_disk_a_stack_of_which_only_the_power_is_cut_is_left_ou
         title: t
         media: {m: {type: virtual, profile: none}}
         workloads: {w: {tool: dd, op: write, count: 1}, c: {tool: crash}}
-        stacks: {s: {medium: m, filesystem: ext4, workloads: [c]}, t: {medium: m, filesystem: xfs, workloads: [c, w]}}
+        stacks:
+          all: {medium: m, filesystem: btrfs}
+          s: {medium: m, filesystem: ext4, workloads: [c]}
+          t: {medium: m, filesystem: xfs, workloads: [c, w]}
         """
-    assert load_text(text, "s.yaml").stacks.keys() == {"s", "t"}
+    assert load_text(text, "s.yaml").stacks.keys() == {"all", "s", "t"}
     study = load_text(text, "s.yaml", ['on_path="/srv"'])
-    assert {name: stack.workloads for name, stack in study.stacks.items()} == {"t": ("w",)}
-    assert study.description == "Left out, because they need a virtual disk: c, the stack s."
+    assert {name: stack.workloads for name, stack in study.stacks.items()} == {"all": None, "t": ("w",)}
+    left_out = "Left out, because they need a virtual disk: c, the stack s."
+    assert study.description == left_out
+    described = load_text(text, "s.yaml", ['on_path="/srv"', "description=Two stacks."])
+    assert described.description == f"Two stacks. {left_out}"
 
 
 def test_on_a_directory_s_disk_a_workload_keeps_what_it_has_from_one_that_is_left_out() -> None:
@@ -323,3 +329,14 @@ def test_on_a_directory_s_disk_a_workload_keeps_what_it_has_from_one_that_is_lef
         "w": (Cache.WARM, Fresh.BLOCK),
         "v": (Cache.COLD, Fresh.BLOCK),
     }
+
+
+def test_an_override_of_the_study_s_tuning_leaves_that_of_a_stack() -> None:
+    text = """
+        title: t
+        media: {m: {type: ram}}
+        workloads: {w: {tool: dd, op: write, count: 1}}
+        stacks: {s: {medium: m, filesystem: ext4, tuning: {vm.swappiness: 20}}}
+        """
+    (cell,) = expand(load_text(text, "s.yaml", ["tuning={vm.dirty_ratio: 30}"]))
+    assert cell.tuned == {"vm.dirty_ratio": "30", "vm.swappiness": "20"}

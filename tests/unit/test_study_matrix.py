@@ -200,3 +200,30 @@ def test_a_study_makes_the_product_of_its_lists(
     assert len({cell.id for cell in cells}) == len(cells)
     assert len({(cell.stack.name, cell.workload.name) for cell in cells}) == len(cells)
     assert expand(load_text(loaded.text, "s.yaml")) == cells
+
+
+SEVERAL = StudyStack(
+    medium=("m", "n"), layout=(StudyLayout(type="stripe", options={"chunk": ("64k", "1m")}), StudyLayout(type="single")),
+    filesystem=("xfs", "ext4"), mkfs_options=("", "-K"), mount_options=("defaults", "noatime"),
+    geometry=("default", "aligned"), tuning={"vm.swappiness": ("1", "2", "3")},
+)  # fmt: skip
+ON = {"m": StudyMedium(type="ram", options={"size": ("1g", "2g")}), "n": StudyMedium(type="ram")}
+
+
+def test_the_number_of_stacks_is_known_without_making_them() -> None:
+    assert matrix.stack_count(SEVERAL, ON) == len(matrix.stack_specs({"s": SEVERAL}, ON)) == 3 * 3 * 16 * 3
+    raw = SEVERAL.model_copy(update={"filesystem": ()})
+    assert matrix.stack_count(raw, ON) == len(matrix.stack_specs({"s": raw}, ON))
+
+
+def test_the_characters_of_the_cells_are_about_those_of_their_json() -> None:
+    """Each of six workloads has one of two texts, and each of them runs on three stacks."""
+    files = {"script": {"a.sh": "x" * 100_000, "b.sh": "y" * 300_000}}
+    work = StudyWorkload(
+        tool="shell", parameters={"script": ("a.sh", "b.sh"), "count": (1, 2, 3)}, files=files
+    )
+    stack = StudyStack(
+        medium=("m",), layout=(StudyLayout(type="single"),), filesystem=("xfs", "ext4", "btrfs")
+    )
+    found = matrix.characters({"s": stack}, {"m": StudyMedium(type="ram")}, {"w": work})
+    assert found == pytest.approx(3 * 3 * (100_000 + 300_000), rel=0.01)

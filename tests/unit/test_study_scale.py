@@ -10,9 +10,11 @@ import pytest
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
 from fslab.plan.plan import make_plan
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.study import shipped
 from fslab.study.load import load, load_text
 from fslab.study.model import Study
+from fslab.units import parse_size
 from fslab.workloads import Job, parsed
 
 JOB = Job(directory=Path("/d"), scratch=Path("/s"), seed=1)
@@ -193,3 +195,30 @@ def test_a_study_without_a_scale_can_have_entries_with_one() -> None:
     study = load_text(text, "s.yaml")
     assert study.workloads["timed"].parameters["runtime"] == ("3s",)
     assert study.media["d"].options["size"] == ("40g",)
+
+
+def test_a_medium_of_full_size_does_not_keep_the_others_from_shrinking() -> None:
+    text = TEXT.replace("{d: {type", "{a: {type: ram, size: 8g, scaled_by: 1}, d: {type").replace(
+        "small: {medium: s", "small: {medium: [a, s]"
+    )
+    found = load_text(text, "s.yaml")
+    assert (found.media["a"].options["size"], found.media["d"].options["size"]) == (("8g",), ("2g",))
+
+
+def test_a_medium_holds_the_smallest_volume_of_its_file_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(FILESYSTEMS.get("ext4")), "min_size_bytes", 5 << 30)
+    (size,) = study().media["d"].options["size"]
+    assert 5 << 30 <= parse_size(size) < 5.1 * (1 << 30)
+    assert study(text=TEXT.replace("[ext4, xfs]", "xfs")).media["d"].options["size"] == ("2g",)
+
+
+@pytest.mark.parametrize(("on", "used"), [("qemu", "512m"), ("uml", "192m"), ("host", "128m")])
+def test_a_guest_has_the_memory_that_its_machine_needs(on: str, used: str) -> None:
+    text = TEXT.replace("scale: 0.05", f"scale: 0.01\non: {on}\nguest_memory: 4g")
+    text = text.replace("media: {d: {type: loop, size: 40g}", "media: {d: {type: ram, size: 40g}")
+    found = load_text(text, "s.yaml")
+    assert {stack.guest_memory for stack in found.stacks.values()} == {used}
+    assert [(each.entry, each.written) for each in found.scaled if each.key == "guest_memory"] == [("", "4g")]
+    own = load_text(text.replace("small: {", "small: {guest_memory: 2g, "), "s.yaml")
+    entries = [(each.entry, each.written) for each in own.scaled if each.key == "guest_memory"]
+    assert entries == [("", "4g"), ("stacks.small", "2g")]
