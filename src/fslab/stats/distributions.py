@@ -70,5 +70,4 @@ def lower_tails(size: int) -> NDArray[np.float64]:
 @lru_cache(maxsize=4096)
 def signed_rank_cut(size: int, coverage: float) -> int:
     """Return the largest rank c with 1 − 2·P(T < c) ≥ coverage; 0 if there is none (95 % needs 6 differences)."""
-    lower_half = lower_tails(size)[: (size * (size + 1) // 2 + 1) // 2]
-    return int((1 - 2 * lower_half >= coverage).sum())
+    return int((1 - 2 * lower_tails(size) >= coverage).sum())

@@ -192,7 +192,7 @@ def _counts(size_a: int, size_b: int) -> tuple[int, ...]:
 def _cut(size_a: int, size_b: int, coverage: float) -> int:
     """Return the largest rank c with 1 − 2·P(U < c) ≥ coverage; 0 if there is none."""
     total, below, cut = comb(size_a + size_b, size_a), 0, 0
-    for ways in _counts(size_a, size_b)[: (size_a * size_b + 1) // 2]:
+    for ways in _counts(size_a, size_b):
         below += ways
         if 1 - 2 * below / total < coverage:
             break
