@@ -98,7 +98,8 @@ OF_ALL = (
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """The evidence on one cell. ``workload``, ``stack``: their displayed names. ``traced``: the newest traced trial."""
+    """The evidence on one cell. ``workload``, ``stack``: their displayed names. ``trials``: the usable ones. ``traced``:
+    the newest traced trial."""
 
     cell: Cell
     workload: str
@@ -252,10 +253,9 @@ class Evidence:
         values = self._each(lambda trial: _probe(trial, name))
         if not values:
             return None
-        unit = next(trial.probes[name].unit for trial in self.trials if is_usable(trial))
         return EvidenceFigure(
-            name=as_named or name.replace("_", " "), value=statistics.median(values), unit=unit, low=min(values),
-            high=max(values), n=len(values),
+            name=as_named or name.replace("_", " "), value=statistics.median(values),
+            unit=self.trials[0].probes[name].unit, low=min(values), high=max(values), n=len(values),
             evidence=f"probe {name}, {counted(len(values), 'trial')}",
         )  # fmt: skip
 
@@ -362,8 +362,8 @@ class Evidence:
         )  # of two sizes, that of writes is last
 
     def _each(self, of: Callable[[TrialRecord], float | None]) -> list[float]:
-        """Return a figure of each usable trial; nothing unless every one has it."""
-        found = [of(trial) for trial in self.trials if is_usable(trial)]
+        """Return a figure of each trial; nothing unless every one has it."""
+        found = [of(trial) for trial in self.trials]
         return [] if None in found else [value for value in found if value is not None]
 
 
