@@ -398,6 +398,109 @@ def test_a_switch_that_has_no_effect_or_that_the_kernel_refuses_is_none(
     assert not REGISTRY.get(mechanism).applies(seen(cell("ext4", mount, mkfs_options=mkfs), written(4)))
 
 
+def test_a_figure_is_the_median_of_the_trials_with_their_range() -> None:
+    of = cell()
+    trials = [trial(of, {"device_flushes": each}, block) for block, each in enumerate((7.0, 2.0, 3.0))]
+    found = known(Evidence(cell=of, workload="w", stack="s", trials=trials).figure("device_flushes"))
+    assert (found.value, found.low, found.high, found.n) == (3, 2, 7, 3)
+    assert str(found) == "device flushes 3 (2 to 7) [probe device_flushes, 3 trials]"
+
+
+def test_what_the_kernel_ignores_is_not_in_effect_also_if_it_is_shown() -> None:
+    """btrfs shows ``compress=zstd:3`` of the option ``compress=zstd``, also beside ``nodatasum``."""
+    of = cell("btrfs", "compress=zstd,nodatasum")
+    shown = Provenance(observed={"mount_options": ("rw", "nodatasum", "compress=zstd:3")})
+    ignored = ValidityWarning(
+        kind="options_not_in_effect",
+        severity=Severity.NOTE,
+        message="",
+        data={"options": {"compress=zstd": None}},
+    )
+    assert seen(of, {}, provenance=shown).compresses
+    assert not seen(of, {}, provenance=shown, validity=(ignored,)).compresses
+
+
+def test_an_attribute_without_a_mount_option_stands_for_none() -> None:
+    assert seen(cell("ext4", attributes="AS"), {}).file_options == {"defaults", "noatime"}
+
+
+def test_of_what_is_written_or_read_in_addition_the_share_of_all_bytes_is_told() -> None:
+    """Of 100 MiB that were read and written."""
+    flushed, read = written(80, 4.0, device_read_bytes=20.0 * MIB), {"read_amplification": 1.25}
+    copies = {**flushed, "btrfs_metadata_copies": 2.0}
+    traffic = {"traced_written_bytes": 80.0 * MIB, "traced_metadata_bytes": 20.0 * MIB}
+    traced = trial(cell("ext4"), traffic, status=Status.TRACED)
+    reads = {**read, "device_read_bytes": 20.0 * MIB, "device_written_bytes_flushed": 0.0}
+    found = [
+        (each.moves, each.weight)
+        for mechanism, of in (
+            ("amplification", seen(cell("nilfs2"), flushed)),
+            ("metadata-duplication", seen(cell("btrfs"), copies)),
+            ("metadata-traffic", seen(cell("ext4"), flushed, traced)),
+            ("read-amplification", seen(cell("ext4", parameters=READS), reads)),
+        )
+        for each in stated(of, mechanism)
+    ]
+    assert found == [
+        (pytest.approx(0.8 * 3 / 4), 3), (pytest.approx(0.8 * 3 / 4 / 2), 3 / 2), (pytest.approx(0.2), 1 / 3),
+        (pytest.approx(1 / 5), 0.25),
+    ]  # fmt: skip
+
+
+def test_metadata_is_a_cause_only_if_it_is_more_than_a_little() -> None:
+    of = cell("ext4")
+    for meta, number in ((2.0, 0), (2.1, 1)):
+        traffic = {"traced_written_bytes": 100.0 * MIB, "traced_metadata_bytes": meta * MIB}
+        traced = trial(of, traffic, status=Status.TRACED)
+        assert len(stated(seen(of, written(100), traced), "metadata-traffic")) == number
+
+
+@pytest.mark.parametrize(("layout", "switchable"), [("single", True), ("btrfs-raid0", False)])
+def test_profiles_that_the_layout_sets_cannot_be_switched(layout: str, switchable: bool) -> None:
+    found = seen(cell("btrfs", layout=layout), {"btrfs_metadata_copies": 2.0})
+    assert (REGISTRY.get("metadata-duplication").switch(found) is not None) is switchable
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "mkfs", "least"),
+    [("directory-index", "", 10_000), ("linear-directories", "-O ^dir_index", 2000)],
+)
+def test_directories_count_by_the_names_in_each(mechanism: str, mkfs: str, least: int) -> None:
+    for files, number in ((4 * least, 1), (4 * least - 4, 0)):
+        work = {"operation": "meta", "files": files, "dirs": 4}
+        of = made.cell(made.spec("ext4", mkfs_options=mkfs), "engine", work)
+        said = stated(seen(of, {"tool_cpu_system_s": 1.0}), mechanism)
+        assert len(said) == number
+        assert all(f"Each directory had {least} names" in each.text for each in said)
+
+
+def test_what_writes_or_has_one_thread_meets_no_mechanism_of_reads_or_of_threads() -> None:
+    def applies(mechanism: str, **parameters: Any) -> bool:
+        return REGISTRY.get(mechanism).applies(seen(cell("ext4", parameters=parameters), {}))
+
+    assert applies("read-ahead", **READS)
+    assert not applies("read-ahead", **BUFFERED)
+    assert not applies("read-ahead", **READS, direct=True)
+    assert applies("direct-not-honoured", **DIRECT)
+    assert not applies("direct-not-honoured", **READS, direct=True)
+    assert applies("lock-contention", **SYNCED, numjobs=2)
+    assert not applies("lock-contention", **SYNCED)
+
+
+def test_what_is_compressed_did_not_stay_in_the_page_cache() -> None:
+    figures = {**written(64), "device_written_bytes": 16.0 * MIB, "volume_written_back_bytes": 60.0 * MIB}
+    assert stated(seen(cell("btrfs", parameters=BUFFERED), figures), "page-cache")
+    assert not stated(seen(cell("btrfs", "compress=zstd", BUFFERED), figures), "page-cache")
+
+
+def test_the_time_of_commits_is_told_in_milliseconds() -> None:
+    (found,) = stated(
+        seen(cell("ext4", "data=ordered"), {"journal_commits": 2.0, "journal_commit_mean": 2.5e6}),
+        "ordered-mode",
+    )
+    assert found.text == "The last commits of the journal took 2.5 ms, including the wait for data."
+
+
 def test_counts_per_fsync_are_those_of_each_trial() -> None:
     """In a set time, trials make different numbers of writes; each fsync costs the same."""
     of = cell("ext4")

@@ -42,6 +42,7 @@ def verdict(given: TrialFacts) -> list[tuple[str, Severity]]:
     ("syncs", "flushes", "threads", "cache", "warned"),
     [
         (512, 0, 1, True, True), (512, 16, 1, True, True), (512, 26, 1, True, False), (512, 26, 2, True, False),
+        (512, 20, 2, True, False),
         (512, 6, 4, True, True), (512, 0, 1, False, False), (19, 0, 1, True, False), (20, 0, 1, True, True),
         (None, 0, 1, True, False),
     ],
@@ -138,8 +139,8 @@ def written(times: int, device: float, *, flushed: bool = True) -> TrialFacts:
     return facts(work, figures=figures(device_written_bytes_flushed=device), memory_bytes=GIB)
 
 
-def warm(device: float) -> TrialFacts:
-    work = WorkFacts(read_bytes=640 * MIB, written_bytes=0, working_set_bytes=64 * MIB)
+def warm(device: float, *, read: int = 640) -> TrialFacts:
+    work = WorkFacts(read_bytes=read * MIB, written_bytes=0, working_set_bytes=64 * MIB)
     return facts(work, cold=False, memory_bytes=GIB, figures=figures(device_read_bytes=device))
 
 
@@ -176,6 +177,8 @@ LIMITS: list[tuple[str, TrialFacts, Severity | None]] = [
     ("cache_served", read(512 * MIB, 512 * MIB, 5 * MIB), INVALID),  # less than 1 %
     ("cache_served", read(512 * MIB, 512 * MIB, 6 * MIB), None),
     ("cache_served", read(15 * MIB, 15 * MIB, 0), None),  # too little to judge
+    ("cache_served", read(16 * MIB, 16 * MIB, 0), INVALID),
+    ("cache_served", read(2 * GIB, 20 * GIB, 100 * MIB), None),  # most of it was read again
     ("cache_served", read(64 * MIB, 64 * MIB, None), None),
     ("cache_served", read(None, 64 * MIB, 0), INVALID),
     ("cache_served", read(64 * MIB, 64 * MIB, 0, written=None), None),  # may have read what it wrote itself
@@ -201,6 +204,8 @@ LIMITS: list[tuple[str, TrialFacts, Severity | None]] = [
     ("cache_not_limited", cached(2 * GIB, direct=True), None),
     ("cache_not_warm", warm(0), None),  # what was asked for
     ("cache_not_warm", warm(33 * MIB), WARNING),
+    ("cache_not_warm", warm(MIB, read=4), None),  # metadata
+    ("cache_not_warm", warm(MIB + 1, read=4), WARNING),
     ("stalled", tool(rates=(Rate(what="bandwidth", interval_s=0.2, values=()),)), None),
     ("clock_stepped", clock(0.004, 1), None),
     ("clock_stepped", clock(0.006, 1), WARNING),
@@ -220,6 +225,29 @@ LIMITS: list[tuple[str, TrialFacts, Severity | None]] = [
 @pytest.mark.parametrize(("kind", "given", "severity"), LIMITS)
 def test_each_side_of_a_limit(kind: str, given: TrialFacts, severity: Severity | None) -> None:
     assert verdict(given) == ([(kind, severity)] if severity else [])
+
+
+def test_the_message_says_which_reads_came_from_a_cache_and_how_often_files_were_read() -> None:
+    direct = only("cache_served", read(64 * MIB, 64 * MIB, 0, direct=True)).message
+    assert direct.startswith("only 0 B of 64 MiB of direct reads")
+    assert only("cache_served", read(64 * MIB, 64 * MIB, 0)).message.startswith(
+        "only 0 B of 64 MiB of cold reads"
+    )
+    again = only("fits_in_memory", read(8 * MIB, 160 * MIB, 80 * MIB, rounds=10)).message
+    assert again.startswith("the workload accessed 8 MiB of files 2.0 times")
+
+
+def test_the_last_clock_source_is_named() -> None:
+    changed = only("clocksource_changed", facts(texts={"clocksource": ("tsc", "tsc", "hpet")}))
+    assert changed.message == "the kernel changed its clock source from tsc to hpet"
+
+
+def test_many_errors_of_the_kernel_are_counted() -> None:
+    lines = [f"EXT4-fs error (device loop3): inode {number}" for number in range(25)]
+    one, many = (only("kernel_error", facts(texts={"kernel_log": some})) for some in (lines[:1], lines))
+    assert one.message == "the kernel logged: EXT4-fs error (device loop3): inode 0"
+    assert many.message == "the kernel logged: EXT4-fs error (device loop3): inode 0 (and 24 more)"
+    assert (many.data["count"], len(many.data["lines"])) == (25, 20)
 
 
 def test_the_parts_that_are_too_short_are_named() -> None:
@@ -345,19 +373,31 @@ def test_what_never_left_the_page_cache_was_not_compressed(
         ("repeats", "rw", 3.5, ["repeated_data"]),  # fio's 4 KiB on btrfs: a thirteenth
         ("repeats", "rw", 61, []),
         ("neither", "rw", 3.5, []),  # no data that shrinks: it is not known why
+        ("zeros, repeats", "rw", 3.5, ["zeros_only"]),  # fio's zero_buffers
         ("repeats", "compress=zstd:3", 630, ["repeated_data"]),  # of 640 MiB, in ten passes
         # zeros shrink, and metadata is written beside them
         ("zeros", "compress-force=lzo", 630, ["zeros_only"]),
         ("zeros", "compress=none", 630, []),
-        ("zeros", "compress=zstd:3", 650, []),  # more than was written: these files are not compressed
+        (
+            "zeros",
+            "compress=zstd:3",
+            640,
+            [],
+        ),  # as much as was written, or more: these files are not compressed
+        ("zeros", "compress=zstd:3", 650, []),
+        ("buffered zeros", "compress=zstd:3", 630, ["zeros_only"]),
+        ("buffered repeats", "compress=zstd:3", 630, []),  # passes overwrite data in memory
+        ("buffered repeats", "compress=zstd:3", 50, ["repeated_data"]),
+        ("two rounds of zeros", "rw", 110, ["zeros_only"]),  # of 128 MiB, each with files of its own
+        ("two rounds of zeros", "rw", 120, []),
     ],
 )
 def test_data_that_was_not_stored_as_it_was_written(
     what: str, option: str, received_mib: float, kinds: list[str]
 ) -> None:
     work = WorkFacts(
-        zeros=what == "zeros", repeats=what == "repeats", written_bytes=640 * MIB, working_set_bytes=64 * MIB,
-        direct=True,
+        zeros="zeros" in what, repeats="repeats" in what, written_bytes=640 * MIB, working_set_bytes=64 * MIB,
+        direct="buffered" not in what, rounds=2 if "rounds" in what else 1, flushed=True,
     )  # fmt: skip
     given = facts(
         work,
