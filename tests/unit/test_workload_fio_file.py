@@ -291,7 +291,7 @@ def test_metrics_by_job_and_the_sum_of_jobs_that_run_together() -> None:
 @pytest.mark.parametrize(
     ("line", "headline"),
     [("", ("total_write_bandwidth",)), ("bs=4k", ("total_write_bandwidth",)),
-     ("bs=1m", ("a_write_bandwidth", "log_write_bandwidth")), ("fsync=1", ("a_write_bandwidth", "log_write_bandwidth")),
+     *((line, ("a_write_bandwidth", "log_write_bandwidth")) for line in ("bs=1m", "fsync=1", "sync=dsync", "direct=1")),
      ("rw=randwrite", ("a_write_bandwidth", "log_write_iops"))],
 )  # fmt: skip
 def test_unlike_jobs_that_run_together_are_compared_each(line: str, headline: tuple[str, ...]) -> None:

@@ -78,16 +78,19 @@ class OneJob:
         return bool(self.number("fsync", 0) or self.number("fdatasync", 0))
 
     @property
-    def kind(self) -> tuple[bool, tuple[int, ...], bool]:
-        """What its rate is one of: random requests or not, of which sizes, with a sync or not."""
-        return self.random, self.request_bytes, self.syncs
+    def kind(self) -> tuple[object, ...]:
+        """What its rate is one of: random requests or not, of which sizes, direct or not, and how they are synced."""
+        return self.random, self.request_bytes, self.direct, self.syncs, self._writes_through
+
+    @property
+    def _writes_through(self) -> bool:
+        return writes_through(self.options.get("sync"), self.options.get("ioengine"))
 
     def flushed(self, writes: int) -> bool:
         """Return whether nearly all of what it wrote, with so many requests, reached the device within the run time:
         each process may leave as many requests as ``fsync`` allows. mmap ignores ``sync``. Direct writes never wait in
         memory."""
-        through = writes_through(self.options.get("sync"), self.options.get("ioengine"))
-        if self.direct or self.number("end_fsync", 0) or through:
+        if self.direct or self.number("end_fsync", 0) or self._writes_through:
             return True
         every = self.number("fsync", 0) or self.number("fdatasync", 0)
         return every > 0 and nearly_all_flushed(every * self.number("numjobs", 1), writes)
