@@ -161,6 +161,8 @@ def punch(text: str, place: str, file: str) -> Operation:
         end = len(inode.parts)
         if place == "the last block of ":
             return range((end - 1) // PARTS * PARTS, end)
+        if place == "all of ":
+            return range(end)
         return range(1, PARTS) if place else range(min(PARTS, end))
 
     return Operation(

@@ -182,7 +182,7 @@ _FORMS: tuple[tuple[str, Callable[..., Operation]], ...] = (
     (f"truncate {_NAME} to ([0-9]|half a) blocks?", files.truncate),
     (f"fallocate {_NAME} to ([1-9]) blocks?", files.allocate),
     (f"fallocate {_NAME} beyond its end", files.allocate_beyond),
-    (f"punch a hole into (half a block of |the last block of )?{_NAME}", files.punch),
+    (f"punch a hole into (half a block of |the last block of |all of )?{_NAME}", files.punch),
     (f"zero a range of {_NAME}", files.zero),
     (f"collapse a range of {_NAME}", files.collapse),
     (f"insert a range into {_NAME}", files.insert),

@@ -29,21 +29,21 @@ _BUGS = """
     lacks: thousands of links of one file
 041: the file system cannot be mounted after one of very many links was removed and made again
     lacks: thousands of links of one file
-042: bytes of removed files are in a new file after blocks were allocated, punched or zeroed
-    lacks: free blocks whose bytes are known
+042: bytes that the disk held before are in a new file after its last block was punched
+    write n; punch a hole into the last block of n; create k; fsync k
 043: a new file has its size and zeros
-    lacks: a promise: no documentation rules this out
-044: a new file that was truncated to its size has zeros
-    lacks: a promise: no documentation rules this out
-045: a file that was truncated and written again has zeros
-    lacks: a promise: no documentation rules this out
-046: a file that was truncated, and extended by a write, has zeros
-    lacks: a promise: no documentation rules this out
-047: a new file has its size and zeros after fsync
+    lacks: a promise: ext4.rst (data=ordered) and the FAQ of XFS only suggest it
+044: a new file that was truncated to its own size has zeros
+    lacks: a promise: ext4 with delalloc does not keep it, the FAQ of XFS only suggests it
+045: a new file that was truncated to half its size has zeros
+    lacks: a promise: ext4 with delalloc does not keep it, the FAQ of XFS only suggests it
+046: a new file that truncate extended has only zeros
+    lacks: a promise: ext4 with delalloc does not keep it, the FAQ of XFS only suggests it
+047: a new file is lost, or has no contents, after fsync
     write n; fsync n
-048: a file has an old size after sync
-    append a; sync
-049: a new file has no contents after sync
+048: a new file has a wrong size after sync
+    write n; sync
+049: a new file is lost, or has no contents, after sync
     write n; sync
 056: synced data is lost after a link and fsync of another file
     write n; fsync n; link n l; create p; fsync p
@@ -52,7 +52,7 @@ _BUGS = """
 059: a hole in a part of a block is not there after fsync
     fsync a; sync; punch a hole into half a block of a; fsync a
 065: wrong link counts after fsync of the directory with new links
-    link a e/l; link a e/k; write n; link n e/n; mkdir e/m; link a e/m/l; fsync e
+    link a e/l; link a e/k; write n; link n e/n; mkdir e/m; link a e/m/l; create e/m/x; fsync e
 066: a removed extended attribute is there again
     removexattr a; fsync a
 073: a synced append is lost after a rename elsewhere and fsync of the old directory
@@ -60,7 +60,7 @@ _BUGS = """
 090: a synced append is lost after a link and sync
     fsync a; sync; link a l; sync; append a; fsync a
 101: truncated data is there again after the file was extended
-    truncate a to 1 block; truncate a to 5 blocks; fsync a
+    truncate a to 1 block; truncate a to 2 blocks; fsync a
     truncate a to 0 blocks; truncate a to 5 blocks; fsync a
 104: wrong link counts after fsync of one of two linked files
     link a l; link b k; fsync a
@@ -69,7 +69,7 @@ _BUGS = """
 107: a link that was removed from another directory is there again
     link a d/l; link a d/k; sync; unlink d/k; fsync a
 177: holes that overlap are not there after fsync
-    append a; fsync a; punch a hole into the last block of a; punch a hole into the last block of a; fsync a
+    append a; fsync a; punch a hole into the last block of a; punch a hole into all of a; fsync a
 311: data is lost after hundreds of random writes and fsync
     lacks: hundreds of random operations
 321: a synced directory, or a rename into it, is lost
@@ -100,11 +100,13 @@ _BUGS = """
 392: size, time or a hole are lost after fsync or fdatasync
     utime a; fsync a
     append a; fdatasync a
+    append half a block to a; fdatasync a
     punch a hole into the last block of a; fsync a
-455: anything is lost after random operations and fsync
+    punch a hole into the last block of a; fdatasync a
+455: data is lost after random operations and fsync
     lacks: hundreds of random operations
-457: anything is lost after random operations on files that share blocks
-    lacks: hundreds of random operations
+457: data is lost after random operations on clones and fsync
+    lacks: files that share blocks (reflink)
 468: a size is lost after fallocate and fsync or fdatasync
     fallocate a to 5 blocks; fdatasync a
     fallocate a to 5 blocks; fsync a
@@ -117,12 +119,10 @@ _BUGS = """
     link a l; sync; unlink l; create l; fsync l
 481: no file can be made after recovery
     create n; fsync n
-482: the file system is damaged after random operations
-    lacks: hundreds of random operations
 483: blocks that were allocated beyond the end are lost
     lacks: extents beyond the end of a file are not compared
 489: extended attributes are lost after fsync, sync and fsync
-    setxattr a; fsync a; sync; overwrite a; fsync a
+    create n; setxattr n; fsync n; sync; append n; fsync n
 498: a new directory is lost after fsync, if it has a link to a synced file
     mkdir x; mkdir y; mkdir x/m; create y/n; fsync y/n; link y/n x/m/n; fsync x
 501: a synced clone is lost
@@ -144,33 +144,38 @@ _BUGS = """
     rename d/f e/f; rename e over d; fsync d/f
 512: data of a small file is lost after fallocate and fsync
     create n; append half a block to n; fallocate n to 1 block; fsync n
-520: a link in a new directory is lost after fsync of another name, or of a directory
+520: a link of a new file is lost after fsync of any of its names, or of a directory, or sync
     mkdir m; create n; link n m/l; fsync n
     mkdir m; create n; link n m/l; fsync m/l
     mkdir m; create n; link n m/l; fsync m
     mkdir m; create n; link n m/l; fsync-directory
     mkdir m; create n; link n m/l; sync
     mkdir m; create m/n; link m/n l; fsync l
+    mkdir m; create m/n; link m/n l; fsync m
+    mkdir m; create m/n; link m/n l; fsync-directory
+    mkdir m; create m/n; link m/n m/l; fsync m/l
+    create n; link n l; fsync l
 526: names lead to wrong files after renames, a link and a new file
-    rename a r; rename b q; link r b; create a; fsync a
+    rename a r; rename b q; link r b; write a; fsync a
 527: names lead to wrong files after a rename, a removal, a link and a new file
-    rename a r; unlink b; link r b; create a; fsync a
-    link a l; sync; rename b t; rename l b; rename t l; rename a r; create a; fsync a
+    rename a r; unlink b; link r b; write a; fsync a
+    link a l; sync; rename b t; rename l b; rename t l; rename a r; write a; fsync a
 534: a truncated, renamed and synced file has its old size
     write n; fsync n; truncate n to half a block; rename n r; fsync r
 535: permissions are lost after fsync
     chmod a; fsync a
     chmod d; sync; chmod d; fsync d
-536: bytes of removed files are in a new file after a part of it was written back
-    lacks: free blocks whose bytes are known
-546: data is lost on a full file system
+536: bytes that the disk held before are in a new file after its last block was written back
+    write n; append n with O_SYNC
+    write n; fsync n; truncate n to 4 blocks; append n with O_SYNC
+546: data of a file that was allocated and cloned is lost on a full file system
     lacks: files that share blocks (reflink)
 547: anything is lost after random operations and fsync of each file
     lacks: hundreds of random operations
 552: data is lost after the inode left memory and the file was renamed
     mkdir m; create m/n; create m/x; append m/x with O_DIRECT; evict files; fsync m/n; rename m/x m/r; fsync m/r
 557: a removed file is there again after its inode left memory
-    create n; fsync n; evict inodes; unlink n; fsync-directory
+    mkdir m; create m/n; fsync m/n; evict files; unlink m/n; fsync m
 588: shared blocks are lost
     lacks: files that share blocks (reflink)
 622: times are lost after fsync, sync or eviction with lazytime
