@@ -738,12 +738,14 @@ def test_a_sample_has_sequences_of_all_lengths_those_near_known_bugs_first(lengt
     assert len(near) > count // 4 or length == 1
 
 
-def test_a_file_that_is_synced_after_its_last_name_was_removed_stays_removed() -> None:
+def test_a_file_or_directory_that_is_synced_after_its_removal_stays_removed() -> None:
     steps = ("unlink a and fsync it",)
     assert judged(history(*steps, done=1), a=None) == []
     assert judged(history(*steps, done=1)) == [(Kind.RESURRECTED, True)]
     assert judged(history(*steps, done=0, begun=1)) == [], "it had not returned"
     assert judged(history(*steps, done=1, given=promises(journal=False))) == [], "ext2 does not promise it"
+    assert judged(history("rmdir e and fsync it", done=1), e=None) == []
+    assert judged(history("rmdir e and fsync it", done=1)) == [(Kind.RESURRECTED, True)]
 
 
 def test_fsync_of_a_file_that_lost_one_of_two_names_keeps_the_other() -> None:

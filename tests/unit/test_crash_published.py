@@ -27,7 +27,7 @@ REACHED = [each for each in SCENARIOS if each.sequences]
 # link count); "mount", "write": it shows when the file system is mounted, or written to.
 FAULTS = {
     "034": "write", "039": "write", "042": "stale n", "047": "old n", "048": "old n", "049": "old n",
-    "056": "old n", "057": "old a", "059": "old a", "065": "links a", "066": "old a",
+    "054": "gone n", "056": "old n", "057": "old a", "059": "old a", "065": "links a", "066": "old a",
     "073": "old a", "090": "old a", "101": "old a", "104": "links b", "106": "back l n", "107": "back d/k a",
     "177": "old a", "321": "gone m", "322": "gone r", "325": "old a", "335": "gone e/x", "336": "gone e/f",
     "341": "gone g", "342": "gone r", "343": "gone d/m", "348": "gone s", "376": "gone r", "392": "old a",
@@ -36,7 +36,7 @@ FAULTS = {
     "520": "gone m/l", "526": "gone q", "527": "gone r", "534": "old r", "535": "old a", "536": "stale n",
     "552": "old m/r", "557": "back m/n b", "640": "gone e/f", "690": "gone d/t", "695": "old a", "737": "old a",
     "764": "back a a", "771": "mount", "779": "gone t", "782": "gone m", "784": "mount", "785": "gone m",
-    "789": "old a", "790": "gone x", "ext4 fast_commit": "gone n",
+    "789": "old a", "790": "gone x", "792": "back m d", "ext4 fast_commit": "gone n",
 }  # fmt: skip
 # Nothing is judged here: a mount, or a program that writes, finds these faults.
 ELSEWHERE = {"mount": Kind.UNMOUNTABLE, "write": Kind.UNWRITABLE}

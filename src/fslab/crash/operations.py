@@ -8,13 +8,15 @@ import os
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fslab.crash import file_operations as files
 from fslab.crash.contents import BLOCK_BYTES
 from fslab.crash.steps import LackedError, Operation
-from fslab.crash.tree import DIRECTORY_MODE, FILE_MODE, Inode, Tree, directory
+from fslab.crash.tree import DIRECTORY_MODE, FILE_MODE, Inode, Kind, Tree, directory
 from fslab.system import page_cache as caches
 from fslab.system import syscalls
 from fslab.system.files import closed_after, opened, write_all
@@ -101,13 +103,16 @@ def unlink(text: str, name: str) -> Operation:
     )  # fmt: skip
 
 
-def unlink_synced(text: str, name: str) -> Operation:
-    def run(directory: Path, *_: object) -> None:
-        with (directory / name).open("rb") as file:
-            (directory / name).unlink()
-            os.fsync(file.fileno())
+def remove_synced(text: str, call: str, name: str) -> Operation:
+    removal = (rmdir if call == "rmdir" else unlink)(text, name)
 
-    return Operation(name=text, needs=(name,), gone=name, run=run, effect=lambda tree, _: tree.unnamed(name))
+    def run(directory: Path, *rest: Any) -> None:
+        with opened(directory / name) as descriptor:
+            removal.run(directory, *rest)
+            os.fsync(descriptor)
+
+    kind: Kind = "directory" if call == "rmdir" else "file"
+    return replace(removal, kinds=(kind,), gone=name, run=run)
 
 
 def mkdir(text: str, name: str) -> Operation:
@@ -198,7 +203,7 @@ _FORMS: tuple[tuple[str, Callable[..., Operation]], ...] = (
     (f"rename {_NAME} (over )?{_NAME}", rename),
     (f"exchange {_NAME} {_NAME}", exchange),
     (f"unlink {_NAME}", unlink),
-    (f"unlink {_NAME} and fsync it", unlink_synced),
+    (f"(unlink|rmdir) {_NAME} and fsync it", remove_synced),
     (f"mkdir {_NAME}", mkdir),
     (f"rmdir {_NAME}", rmdir),
     (f"mkfifo {_NAME}", mkfifo),

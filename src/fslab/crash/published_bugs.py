@@ -45,6 +45,12 @@ _BUGS = """
     write n; sync
 049: a new file is lost, or has no contents, after sync
     write n; sync
+052: new files are lost after a shutdown that flushes the log
+    lacks: a promise: a power cut does not flush the log
+054: new files are lost after sync
+    create n; sync
+055: names are lost after random operations and a shutdown that flushes the log
+    lacks: hundreds of random operations
 056: synced data is lost after a link and fsync of another file
     write n; fsync n; link n l; create p; fsync p
 057: a synced append is lost after a link and fsync of another file
@@ -110,6 +116,8 @@ _BUGS = """
 468: a size is lost after fallocate and fsync or fdatasync
     fallocate a to 5 blocks; fdatasync a
     fallocate a to 5 blocks; fsync a
+470: blocks that were written with MAP_SYNC are lost
+    lacks: DAX
 474: a new file is lost after syncfs
     write n; sync
 479: the file system cannot be mounted after a special file was renamed and linked
@@ -178,8 +186,12 @@ _BUGS = """
     mkdir m; create m/n; fsync m/n; evict files; unlink m/n; fsync m
 588: shared blocks are lost
     lacks: files that share blocks (reflink)
+599: a synced directory is lost after a remount as read-only
+    lacks: remounts
 622: times are lost after fsync, sync or eviction with lazytime
     lacks: times that the kernel sets
+635: a time at the end of its range is lost
+    lacks: times before 1970 and after 2038
 640: a moved file is lost after the inode of its old directory left memory
     create d/n; fsync d; evict inodes; rename d/f e/f; create n; fsync n
 677: blocks that were allocated beyond the end are lost
@@ -191,6 +203,10 @@ _BUGS = """
     truncate a to 1 block; truncate a to 5 blocks; sync; punch a hole into a; fsync a
 703: direct writes with O_DSYNC by io_uring are lost
     lacks: io_uring
+705: a new file that was closed has its size and zeros
+    lacks: a promise: ext4.rst (data=ordered) and the FAQ of XFS only suggest it
+722: contents of two files that were exchanged and synced are lost
+    lacks: exchanges of contents
 737: data is lost that was appended with O_SYNC
     append a with O_SYNC
     append a with O_SYNC and O_DIRECT
@@ -198,6 +214,10 @@ _BUGS = """
     unlink a and fsync it
 771: the file system cannot be mounted after fsync of a removed file and of a new one
     write n; unlink n and fsync it; create k; fsync k
+775: an atomic write with O_DSYNC is torn or lost
+    lacks: atomic writes (RWF_ATOMIC)
+778: an atomic write is torn
+    lacks: atomic writes (RWF_ATOMIC)
 779: a renamed symbolic link has its old name after fsync of its directory
     symlink a s; fsync-directory; rename s t; fsync-directory
 782: a new directory is lost that has a link of a synced file
@@ -210,6 +230,10 @@ _BUGS = """
     truncate a to 0 blocks; fsync a; link a l; fsync-directory
 790: a new directory is lost after fsync of another one
     mkdir n; sync; rmdir n; mkdir x; mkdir y; create n; link n y/l; fsync y; fsync-directory
+792: a directory that was removed and synced is there again, or the file system cannot be mounted
+    mkdir m; mkdir m/n; sync; chmod m; fsync m; rename m/n e/n; rmdir m and fsync it
+794: bytes beyond the end of a file are in it after it was extended
+    lacks: other bytes than zeros beyond the end of a file
 ext4 fast_commit: a temporary file that was linked is lost after fsync, and the file system damaged
     link a temporary file as n; fsync n
 """

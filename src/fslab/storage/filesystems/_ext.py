@@ -75,7 +75,9 @@ _NO_JOURNAL = "Documentation/filesystems/ext2.rst, Journaling: without a journal
 _NAMES = "fs/ext4/fsync.c: fsync commits the transaction with the name; without a journal, ext4_sync_parent"
 _NO_CHILDREN = "fs/ext4/fsync.c, ext4_fsync_nojournal: writes the directory, not the new inodes that it names"
 _ATTRIBUTES = "fs/ext4/fsync.c: fsync commits the transaction of the inode's last change; fstests generic/066"
-_REMOVAL = "fs/ext4/fsync.c: fsync commits the transaction of the inode's last change; fstests generic/764"
+_REMOVAL = (
+    "fs/ext4/fsync.c: fsync commits the transaction of the inode's last change; fstests generic/764, 792"
+)
 _NO_ATTRIBUTES = "fstests generic/066 and generic/489 are for file systems with a journal only"
 _NO_BARRIER = (
     "ext4.rst, barrier: barriers make volatile disk write caches safe to use; else a cache needs a battery"

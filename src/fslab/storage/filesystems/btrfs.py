@@ -133,7 +133,7 @@ class Btrfs(FileSystem):
             directories=kept(f"{log}: log_new_dir_dentries logs the new inodes too"),
             removal=kept(
                 "commit 5e85262e542d (btrfs: fix fsync of files with no hard links not persisting deletion); "
-                "fstests generic/764"
+                "fstests generic/764, 792"
             ),
             rename=tree,
             replace=Promise(
