@@ -31,7 +31,7 @@ class Clock(Probe):
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:
         """Compute the seconds by which the clocks diverged between the snapshots, beside those that the tool measured:
-        without its start, where it reports them, and all that it transferred (fio: not what it did in its ramp time)."""
+        without its start, where it reports them and all that it did (fio: not what it did in its ramp time)."""
         before, end = (taken[moment] for moment in self.moments)
         went = {name: end[name] - before[name] for name in ("real_ns", "monotonic_ns", "boot_ns")}
         sources = tuple(each["source"] for each in (before, end) if each["source"] is not None)
