@@ -281,6 +281,23 @@ def test_the_first_sentence_says_what_to_take_and_what_the_others_cost() -> None
     assert sentence.endswith(" × (work-3), ext4 2.01 × (work-3).")
 
 
+def test_a_stack_that_was_measured_in_few_metrics_is_not_recommended() -> None:
+    """Three pairs of stacks, each with a workload of its own: the best of one pair is none of all."""
+    works = [WorkloadSpec(name=f"work-{number}", tool="sync") for number in range(3)]
+    planned = tuple(
+        cell.model_copy(
+            update={"stack": cell.stack.model_copy(update={"name": f"{cell.stack.name} {work.name}"})}
+        )
+        for work in works
+        for cell in cells((EXT4, XFS), work)
+    )
+    apart = conclude(report(planned, measured(planned, {"ext4": 1.0, "xfs": 2.0}))).sentence
+    assert apart.startswith("Behind by up to: ext4 ")
+    together = cells((EXT4, XFS), works[0], works[1])
+    both = conclude(report(together, measured(together, {"ext4": 1.0, "xfs": 2.0}))).sentence
+    assert both.startswith("Recommended: xfs")
+
+
 def test_no_stack_is_taken_while_most_metrics_are_open() -> None:
     """xfs is twice as fast in one metric; in two others, noise hides whether they differ."""
     works = [WorkloadSpec(name=f"work-{number}", tool="sync") for number in range(3)]

@@ -142,7 +142,8 @@ def _of_one(only: Standing) -> str:
 def _recommended(known: Sequence[Standing], report: Report) -> Iterator[str]:
     """Yield sentences: the stack that is best or alike most often, where it is behind, and how far the others are.
 
-    No stack is named while more metrics are open than decided: a few of them are no reason to recommend one.
+    No stack is named while more metrics are open than decided: a few of them are no reason to recommend one. Nor is one
+    that was measured in at most half of the metrics: in the others, it is unknown.
     """
     decided = [each for each in known if each.certainty in _DECIDED]
     alike = [each for each in decided if each.certainty is StandingCertainty.ALIKE]
@@ -152,7 +153,9 @@ def _recommended(known: Sequence[Standing], report: Report) -> Iterator[str]:
         return
     behind = _behind(known)
     unsafe = unsafe_stacks(report)
-    wins = Counter(label for each in decided for label in each.labels if label not in unsafe)
+    measured = Counter(label for each in known for label in (*each.labels, *each.worse))
+    mostly = {label for label, count in measured.items() if 2 * count > len(known)} - unsafe
+    wins = Counter(label for each in decided for label in each.labels if label in mostly)
     if wins and not _mostly_open(known):
         order = [stack.label for stack in report.stacks]
         # The stack with the most wins; of several, the one that is least behind elsewhere.
