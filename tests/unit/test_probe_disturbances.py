@@ -210,6 +210,16 @@ def test_time_of_other_programs_and_who_they_are() -> None:
     assert found.texts == {"foreign_cpu": ("hog (40) 0.80 s", "make (all) (30) 0.22 s")}
 
 
+@pytest.mark.parametrize(("flags", "name"), [(0x00200040, "kernel_threads_cpu"), (0, "foreign_cpu")])
+def test_only_what_is_visible_has_a_figure(flags: int, name: str) -> None:
+    """In a guest, fslab is the only program; in a container, there are no kernel threads, which may well work."""
+    before, end = (
+        programs(process(20, "it", (ticks, 0, 0, 0), flags=flags), now_s=now_s)
+        for ticks, now_s in ((100, 0.0), (200, 4.0))
+    )
+    assert [*derive("foreign-cpu", before, end).values] == [name]
+
+
 def test_what_a_child_used_before_is_nobody_s_work_meanwhile() -> None:
     """When a process ends, all its CPU time is added to the process that waits for it. Time from before the run is
     subtracted again: here an hour of ``long``, which reaches ``sh`` through ``timeout``."""

@@ -32,9 +32,9 @@ class _Process(NamedTuple):
 class ForeignCpu(Probe):
     """When a process ends, its time is added to the process that waits for it. The processes that are there afterwards
     therefore include short-lived ones (a compiler that make runs), except those that no process waits for. The tool has
-    ended before the snapshot; fslab waited for it, and fslab is not counted. Inside a container, programs outside are
-    not visible. ``kernel_threads_cpu`` is the time of kernel threads: writeback, journal and loop device of the trial,
-    and all other work of the machine's kernel.
+    ended before the snapshot; fslab waited for it, and fslab is not counted. Inside a container, programs outside and
+    kernel threads are not visible. ``kernel_threads_cpu`` is the time of kernel threads: writeback, journal and loop
+    device of the trial, and all other work of the machine's kernel.
 
     A daemon of the trial (``_own_processes``) is not counted, nor are its children. For one that the tool starts and
     that ends during the run, ``fslab-accounted`` waits."""
@@ -71,14 +71,13 @@ class ForeignCpu(Probe):
             _grown(*threads).values()
         )  # the time of a thread that ends is added to no other one
         capacity_s = (end["now_s"] - before["now_s"]) * end["cpus"]
-        if not first or capacity_s <= 0:
-            return ProbeFinding(values={})
+        seconds = Value(value=kernel_ticks * end["tick_s"], unit=Unit.SECONDS)
+        of_kernel = {"kernel_threads_cpu": seconds} if threads[0] else {}
+        if not first or capacity_s <= 0:  # in a guest, there is no other program
+            return ProbeFinding(values=of_kernel)
         percent = min(100.0, 100 * _total(first, last) * end["tick_s"] / capacity_s)
         return ProbeFinding(
-            values={
-                "foreign_cpu": Value(value=percent, unit=Unit.PERCENT),
-                "kernel_threads_cpu": Value(value=kernel_ticks * end["tick_s"], unit=Unit.SECONDS),
-            },
+            values={"foreign_cpu": Value(value=percent, unit=Unit.PERCENT), **of_kernel},
             texts={"foreign_cpu": tuple(_heaviest(_used(first, last), last, end["tick_s"]))},
         )
 
