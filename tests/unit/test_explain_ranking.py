@@ -315,6 +315,27 @@ def test_how_long_commits_wait_for_data_is_unknown_and_comes_last() -> None:
     assert [mechanism for mechanism, _ in first_of(none, ordered)] == ["journal", "ordered-mode"]
 
 
+def test_kernel_threads_that_compress_come_first_where_they_take_the_time() -> None:
+    """btrfs that compresses with lzo and with zstd:12, on two CPUs: both write the same bytes, as measured."""
+    lzo, zstd = (
+        seen(
+            cell("btrfs", f"compress={how}", {"rw": "write", "size": "96m"}),
+            written(
+                96, ratio, volume_written_back_bytes_flushed=96.0 * MIB, kernel_threads_cpu=threads_s,
+                tool_cpu_system_s=0.12,
+            ),
+            metrics=made.iops(96 / seconds),
+            provenance=Provenance(parts={"run": RunPart(seconds=seconds)}, machine={"cpus": 2}),
+        )
+        for how, ratio, threads_s, seconds in (("lzo", 0.44, 0.19, 0.52), ("zstd:12", 0.41, 4.4, 2.84))
+    )  # fmt: skip
+    assert first_of(lzo, zstd)[0] == ("kernel-threads", "btrfs compress=zstd:12")
+    (text,) = (each.text for each in statements_of(zstd) if each.mechanism == "kernel-threads")
+    assert text == (
+        "Kernel threads, such as those that write back, used 4.40 s of CPU time: 77 % of the run of each of 2 CPUs."
+    )
+
+
 def test_flushes_of_several_disks_at_once_take_their_time_once() -> None:
     disks = Provenance(parts={"run": RunPart(seconds=10.0)}, device={"parts": [{}, {}]})
     figures = written(64, device_flushes=2.0 * 16384, device_flush_time=10.0)

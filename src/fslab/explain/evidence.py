@@ -200,10 +200,14 @@ class Evidence:
         return 1 if parsed is not None and parsed.layout.turns else self.disks
 
     @property
+    def cpus(self) -> int:
+        """The number of processors, as the trials found them; 1 if it is unknown."""
+        return next(filter(None, (trial.provenance.machine.get("cpus") for trial in self.trials)), 1)
+
+    @property
     def cpus_at_once(self) -> int:
-        """The number of processors that the tool can use at the same time; 1 if it is unknown how many there are."""
-        known = (trial.provenance.machine.get("cpus") for trial in self.trials)
-        return min(self.traits.parallel or 1, next(filter(None, known), 1))
+        """The number of processors that the tool can use at the same time."""
+        return min(self.traits.parallel or 1, self.cpus)
 
     @property
     def rotates(self) -> bool:

@@ -13,7 +13,7 @@ _SLIGHT = 0.05
 class KernelCpu(Mechanism):
     """CPU time of the tool in the kernel, getrusage(2): system calls, copies, checksums, searches, spinning for locks.
 
-    It does not include kernel threads, such as those that write back.
+    It does not include kernel threads: see ``KernelThreads``.
     """
 
     summary = "CPU time in the kernel"
@@ -28,14 +28,43 @@ class KernelCpu(Mechanism):
         share = evidence.share_of_run("tool_cpu_system_s", at_once)
         if cpu is None or share is None or share < _SLIGHT:
             return
-        each = f" of each of {at_once} CPUs" if at_once > 1 else ""
         yield self.explanation(
             evidence,
-            f"The tool used {format_value(cpu.value, Unit.SECONDS)} of CPU time in the kernel: {100 * share:.0f} % of "
-            f"the run{each}.",
+            f"The tool used {format_value(cpu.value, Unit.SECONDS)} of CPU time in the kernel: "
+            f"{_of_run(share, at_once)}.",
             cpu,
             takes=share,
         )
+
+
+class KernelThreads(Mechanism):
+    """CPU time of kernel threads, proc_pid_stat(5): they write back, compress, encrypt, compute parity, serve loops.
+
+    Others than those of the trial are included, so that it is unknown on a machine that was busy.
+    """
+
+    summary = "CPU time of kernel threads"
+    cause = "CPU time of kernel threads"
+    writing = False
+    general = True
+    needs = ("kernel_threads_cpu",)
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        cpu = evidence.figure("kernel_threads_cpu", "CPU time of kernel threads")
+        share = evidence.share_of_run("kernel_threads_cpu", evidence.cpus)
+        if cpu is None or share is None or share < _SLIGHT:
+            return
+        yield self.explanation(
+            evidence,
+            "Kernel threads, such as those that write back, used "
+            f"{format_value(cpu.value, Unit.SECONDS)} of CPU time: {_of_run(share, evidence.cpus)}.",
+            cpu,
+            takes=share,
+        )
+
+
+def _of_run(share: float, cpus: int) -> str:
+    return f"{100 * share:.0f} % of the run{f' of each of {cpus} CPUs' if cpus > 1 else ''}"
 
 
 class LockContention(Mechanism):
