@@ -36,7 +36,7 @@ FAULTS = {
     "520": "gone m/l", "526": "gone q", "527": "gone r", "534": "old r", "535": "old a", "536": "stale n",
     "552": "old m/r", "557": "back m/n b", "640": "gone e/f", "690": "gone d/t", "695": "old a", "737": "old a",
     "764": "back a a", "771": "mount", "779": "gone t", "782": "gone m", "784": "mount", "785": "gone m",
-    "789": "old a", "790": "gone x", "792": "back m d", "ext4 fast_commit": "gone n",
+    "789": "old a", "790": "gone x", "792": "back m d", "btrfs/236": "old r", "ext4 fast_commit": "gone n",
 }  # fmt: skip
 # Nothing is judged here: a mount, or a program that writes, finds these faults.
 ELSEWHERE = {"mount": Kind.UNMOUNTABLE, "write": Kind.UNWRITABLE}

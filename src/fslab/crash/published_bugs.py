@@ -1,6 +1,7 @@
-"""Sequences of published bugs: what tests of fstests (generic/NUMBER) do before they cut power, in the steps of fslab.
+"""Sequences of published bugs: what tests of fstests do before they cut power, in the steps of fslab.
 
-The files are those from which every sequence starts. Where a test needs what fslab does not have, ``lacks`` says it.
+A number alone is that of a test in tests/generic. The files are those from which every sequence starts. Where a test
+needs what fslab does not have, ``lacks`` says it.
 """
 
 from __future__ import annotations
@@ -234,6 +235,9 @@ _BUGS = """
     mkdir m; mkdir m/n; sync; chmod m; fsync m; rename m/n e/n; rmdir m and fsync it
 794: bytes beyond the end of a file are in it after it was extended
     lacks: other bytes than zeros beyond the end of a file
+btrfs/236: data is lost after a rename or link, an overwrite, and fsync of another file before that of this one
+    create k; write n; fsync n; rename n r; overwrite r; fsync k; fsync r
+    create k; write n; fsync n; link n l; overwrite n; fsync k; fsync n
 ext4 fast_commit: a temporary file that was linked is lost after fsync, and the file system damaged
     link a temporary file as n; fsync n
 """

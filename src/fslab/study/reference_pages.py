@@ -76,9 +76,9 @@ PUBLISHED = f"""\
 
 {MADE}
 
-Which tests of fstests (generic/NUMBER) that cut power, or shut the file system down, and then look at files the
-sequences of `operations: published` in [crash tests](crash.md) repeat. Tests that only recover the log after a random
-load, such as 388, 475 and 482, are not listed. What must not happen in each, and its steps:
+Which tests of fstests (NUMBER: generic/NUMBER) that cut power, or shut the file system down, and then look at files
+the sequences of `operations: published` in [crash tests](crash.md) repeat. Tests that only recover the log after a
+random load, such as 388, 475 and 482, are not listed. What must not happen in each, and its steps:
 [`published_bugs.py`](../src/fslab/crash/published_bugs.py).
 """
 
