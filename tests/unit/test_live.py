@@ -54,6 +54,9 @@ def test_several_figures_and_counts_have_their_names() -> None:
         == "promises broken 2"
     )
     assert result_of(made.trial(0, cuts, metrics=times)) == "21.4 ms"
+    both = made.cell("xfs", parameters={"rw": "randrw", "size": "64m"}, name="mixed")
+    rates = {f"{name}_iops": Value(value=1000.0, unit=Unit.IOPS) for name in ("read", "write")}
+    assert result_of(made.trial(0, both, metrics=rates)) == "read 1k IOPS, write 1k IOPS"
 
 
 def test_one_is_not_a_plural() -> None:

@@ -37,7 +37,8 @@ def result_of(record: TrialRecord) -> str:
     figures = headline_of(record)
     named = len(figures) > 1 or any(figure.unit is Unit.COUNT for figure in figures.values())
     shown = ", ".join(
-        (f"{metric_text(name)} " if named else "") + format_value(figure.value, figure.unit)
+        (f"{metric_text(name).removesuffix(' IOPS')} " if named else "")
+        + format_value(figure.value, figure.unit)
         for name, figure in figures.items()
     )
     return shown if record.status is Status.OK else f"{shown} (invalid)"
