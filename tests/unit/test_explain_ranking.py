@@ -315,6 +315,25 @@ def test_how_long_commits_wait_for_data_is_unknown_and_comes_last() -> None:
     assert [mechanism for mechanism, _ in first_of(none, ordered)] == ["journal", "ordered-mode"]
 
 
+@pytest.mark.parametrize(("received", "differs"), [(419.0, False), (200.0, True)])
+def test_a_faster_stack_overwrites_more_in_the_page_cache_in_a_set_time(
+    received: float, differs: bool
+) -> None:
+    """ext4 and XFS, whose writers overwrote one file for two seconds, as measured: both devices received the same. A
+    device that receives less can be why."""
+    over = {"rw": "randwrite", "bs": "4k", "size": "64m", "runtime": "2s"}
+    slow, fast = (
+        seen(
+            cell(filesystem, parameters=over),
+            written(mib, mib / whole, device_written_bytes=mib * MIB),
+            metrics=made.iops(whole),
+        )
+        for filesystem, whole, mib in (("ext4", 610.0, 410.0), ("xfs", 906.0, received))
+    )
+    (found,) = (each for each in ranking.ranking([slow, fast]) if each.mechanism == "page-cache")
+    assert found.can_explain is differs
+
+
 def test_kernel_threads_that_compress_come_first_where_they_take_the_time() -> None:
     """btrfs that compresses with lzo and with zstd:12, on two CPUs: both write the same bytes, as measured."""
     lzo, zstd = (

@@ -164,7 +164,7 @@ def _under(
         pairs = [
             (more, less)
             for more, less in permutations(compared, 2)
-            if weights[more.stack] > weights[less.stack]
+            if weights[more.stack] > weights[less.stack] and mechanism.differs(more, less)
         ]
         differing = [
             (more, less)

@@ -148,6 +148,10 @@ class Mechanism(ABC):
         """Return whether it is known how much of it this stack has, be it nothing."""
         return not self.present(evidence) or all(evidence.figure(name) is not None for name in self.needs)
 
+    def differs(self, more: Evidence, less: Evidence) -> bool:  # noqa: ARG002
+        """Return whether two stacks with unlike weights of it are unlike, and not only of unlike speed."""
+        return True
+
     def switch(self, evidence: Evidence) -> Switch | None:
         """Return what turns it off; None if nothing does."""
         if self.off_by is not None:

@@ -9,6 +9,7 @@ from fslab.units import format_size
 from fslab.workloads import Switchable
 
 _WASTE = 1.5
+_FEWER = 0.9
 _PAGE_BYTES = 4096
 
 
@@ -27,6 +28,12 @@ class PageCacheAbsorption(Mechanism):
 
     def applies(self, evidence: Evidence) -> bool:
         return evidence.traits.direct is False and evidence.traits.few_files
+
+    def differs(self, more: Evidence, less: Evidence) -> bool:
+        """Return False if the devices received alike in a set time: the faster stack then overwrote more in memory."""
+        name = "device_written_bytes" if writes(more) else "device_read_bytes"
+        own, other = more.value(name), less.value(name)
+        return not more.traits.set_time or None in (own, other) or (own or 0.0) < _FEWER * (other or 0.0)
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         name, received, written = _received(evidence)
