@@ -422,6 +422,26 @@ def test_a_metric_is_named_where_the_workload_alone_does_not_say_which(
     )
 
 
+def test_metrics_of_which_only_counts_are_known_are_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader sees three metrics: the sentence and the lines of a short screen must not say that there are two."""
+    rates = Metric(name="write_iops", unit=Unit.IOPS), Metric(name="read_iops", unit=Unit.IOPS)
+    losses = Metric(name="losses", unit=Unit.COUNT, better=Direction.LOWER)
+    monkeypatch.setitem(METRICS, "jobs", (*rates, losses))
+    planned = cells((EXT4, XFS), WorkloadSpec(name="jobs", tool="jobs"))
+
+    def values(cell: Cell, block: int) -> dict[Metric, float]:
+        return {losses: 0.0} | dict.fromkeys(rates, (2000 if cell.stack == XFS else 1000) + 7.0 * (block % 3))
+
+    found = report(
+        planned, [trial(cell, block, values(cell, block)) for cell in planned for block in range(6)]
+    )
+    assert conclude(found).sentence.startswith("Recommended: xfs, best in 2 of 3 metrics. ")
+    monkeypatch.setattr(conclusion_terminal, "SCREEN", 12)
+    lines = told(found).splitlines()
+    assert any(line.startswith("★ xfs best, 2 metrics: ") for line in lines)
+    assert any(line.startswith("· ") and ", 1 metric: " in line for line in lines)
+
+
 def test_more_trials_for_a_known_result_are_reported() -> None:
     planned = cells((EXT4, XFS), RANDOM)
     trials = measured(planned, {"ext4": 1.0, "xfs": 2.0})
@@ -509,7 +529,10 @@ def test_stacks_on_another_kind_of_machine_are_named_and_not_compared() -> None:
     (only,) = found.standings
     assert (only.certainty, only.labels, only.next_stack) == (StandingCertainty.BEST, ("xfs",), "ext4")
     assert found.sentence == "xfs is best. Not compared (other machine): btrfs."
-    assert "not compared (other machine): btrfs" in told(report(planned, measured(planned, middle)), 160)
+    screen = told(report(planned, measured(planned, middle)), 160)
+    assert "not compared (other machine): btrfs" in screen
+    assert "★ better than all compared;" in screen
+    assert "★ better than all others;" in told(three())
     alone = report(planned[1:], measured(planned[1:], middle))
     assert conclude(alone).sentence == "Nothing to compare: the stacks ran on different kinds of machines."
 

@@ -104,7 +104,7 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
     if len(compared) == 1:
         return f"{compared[0].workload}: {_of_one(compared[0])}"
     told = (
-        [*_recommended(compared, report), *_undecided(compared)]
+        [*_recommended(compared, len(judged), report), *_undecided(compared, len(judged))]
         if compared
         else ["The counts show no difference"]
     )
@@ -139,17 +139,18 @@ def _of_one(only: Standing) -> str:
     return f"{listed(only.labels)}: {needs_text(only.further, only.further_s)}. {UNTIL_THEN}."
 
 
-def _recommended(known: Sequence[Standing], report: Report) -> Iterator[str]:
+def _recommended(known: Sequence[Standing], total: int, report: Report) -> Iterator[str]:
     """Yield sentences: the stack that is best or alike most often, where it is behind, and how far the others are.
 
     No stack is named while more metrics are open than decided: a few of them are no reason to recommend one. Nor is one
-    that was measured in at most half of the metrics: in the others, it is unknown.
+    that was measured in at most half of the metrics: in the others, it is unknown. ``total``: the number of metrics,
+    with those of which only counts are known.
     """
     decided = [each for each in known if each.certainty in _DECIDED]
     alike = [each for each in decided if each.certainty is StandingCertainty.ALIKE]
     if len(alike) == len(known) and len({frozenset(each.labels) for each in alike}) == 1:
         margin = alike_margins(alike)
-        yield f"{listed(sorted(alike[0].labels))} are alike ({margin}) in {_share(len(known), known)}"
+        yield f"{listed(sorted(alike[0].labels))} are alike ({margin}) in {_share(len(known), total)}"
         return
     behind = _behind(known)
     unsafe = unsafe_stacks(report)
@@ -164,7 +165,7 @@ def _recommended(known: Sequence[Standing], report: Report) -> Iterator[str]:
         )
         alone = all(each.labels == (chosen,) for each in decided if chosen in each.labels)
         own = f", up to {_factor(behind.pop(chosen))} behind elsewhere" if chosen in behind else ""
-        yield f"Recommended: {chosen}, {'best' if alone else 'best or alike'} in {_share(wins[chosen], known)}{own}"
+        yield f"Recommended: {chosen}, {'best' if alone else 'best or alike'} in {_share(wins[chosen], total)}{own}"
     others = sorted(behind, key=lambda label: -behind[label][0])
     if others:
         shown = others if len(others) <= MANY else others[:1]
@@ -186,7 +187,7 @@ def _factor(cost: tuple[float, str]) -> str:
     return f"{ratio_text(cost[0])[0]} × ({cost[1]})"
 
 
-def _undecided(known: Sequence[Standing]) -> Iterator[str]:
+def _undecided(known: Sequence[Standing], total: int) -> Iterator[str]:
     """Yield how many metrics need more trials, and about how long these take together."""
     needing = [each for each in known if each.certainty is StandingCertainty.OPEN]
     if not needing:
@@ -200,11 +201,11 @@ def _undecided(known: Sequence[Standing]) -> Iterator[str]:
     time = format_duration(sum(seconds)) if seconds and len(seconds) == len(longest) else ""
     if len(needing) == len(known):
         needed = f"about {time} more" if time else "more trials needed"
-        yield f"No clear winner yet in any of {len(known)} metrics ({needed})"
+        yield f"No clear winner yet in any of {total} metrics ({needed})"
         yield UNTIL_THEN
     else:
         verb = "needs" if len(needing) == 1 else "need"
-        yield f"{len(needing)} of {len(known)} metrics {verb} more trials{f': about {time}' if time else ''}"
+        yield f"{len(needing)} of {total} metrics {verb} more trials{f': about {time}' if time else ''}"
         if _mostly_open(known):
             yield UNTIL_THEN
 
@@ -214,8 +215,7 @@ def _mostly_open(known: Sequence[Standing]) -> bool:
     return count[StandingCertainty.OPEN] > sum(count[each] for each in _DECIDED)
 
 
-def _share(count: int, known: Sequence[Standing]) -> str:
-    total = len(known)
+def _share(count: int, total: int) -> str:
     return f"all {total} metrics" if count == total else f"{count} of {total} metrics"
 
 

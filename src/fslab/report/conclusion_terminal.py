@@ -26,6 +26,7 @@ from fslab.report.terminal_width import NARROWEST, joined, lines_of, with_hint, 
 from fslab.store.campaign import CampaignStatus
 from fslab.units import (
     Direction,
+    counted,
     first_of,
     format_duration,
     format_size,
@@ -170,7 +171,7 @@ def _together(standings: Sequence[Standing], width: int) -> Iterator[Text]:
         ranked = sorted(alike, key=lambda one: -((one.next and (one.next.ratio or one.next.more)) or 0.0))
         named = first_of([f"{_name(one, standings)}{_factor(one)}" for one in ranked], NAMED)
         yield wrapped(
-            f"{SIGN[certainty]} {best}{_word(certainty, alike)}, {len(alike)} of {len(standings)}: {named}",
+            f"{SIGN[certainty]} {best}{_word(certainty, alike)}, {counted(len(alike), 'metric')}: {named}",
             width,
             style=STYLE.get(certainty, ""),
         )
@@ -218,8 +219,9 @@ def _label(one: Standing, among: Sequence[Standing]) -> str:
 def _legend(report: Report, standings: Sequence[Standing]) -> str:
     used = {each.certainty for each in standings}
     alike = [each for each in standings if each.certainty is StandingCertainty.ALIKE]
+    apart = any(each.not_compared for each in standings if each.certainty is StandingCertainty.BEST)
     told = (
-        "★ better than all others" if StandingCertainty.BEST in used else "",
+        f"★ better than all {'compared' if apart else 'others'}" if StandingCertainty.BEST in used else "",
         f"≈ alike ({alike_margins(alike)})" if alike else "",
         "? open" if StandingCertainty.OPEN in used else "",
         "· counts of events: no difference shown" if StandingCertainty.COUNTED in used else "",
