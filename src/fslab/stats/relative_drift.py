@@ -102,7 +102,7 @@ def _levels(members: Sequence[Logs]) -> dict[int, float]:
         for block, value in logs.items():
             by_block.setdefault(block, []).append((index, value))
     levels = dict.fromkeys(by_block, 0.0)
-    for _ in range(_ROUNDS if len(members) > 1 else 1):
+    for _ in range(_ROUNDS):
         middles = [median([value - levels[block] for block, value in logs.items()]) for logs in members]
         levels = {
             block: median([value - middles[index] for index, value in own]) for block, own in by_block.items()
