@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.made import known
 
-from fslab.stats.autocorrelation import autocorrelation, of_cells, widening
+from fslab.stats.autocorrelation import assumed, autocorrelation, of_cells, widening
 from fslab.stats.difference_interval import (
     Floats,
     Located,
@@ -107,6 +107,42 @@ def test_what_all_cells_show_together_counts() -> None:
     assert widening(rough[:, :10], CommonCorrelation(lag1=0.4, values=20))[0] == 1  # within its error
     assert (widening(smooth, none) == widening(smooth)).mean() > 0.9  # clearly above what the others show
     assert (widening(series(0.0, 20), none) > 1).mean() < 0.6 * (widening(series(0.0, 20)) > 1).mean()
+
+
+def test_twenty_blocks_are_enough_for_what_all_cells_show() -> None:
+    """Below 20, so few values must show more than two standard errors: 0.35 of 40."""
+    weak, rough = CommonCorrelation(lag1=0.3, values=40), np.array([[1.0, -1.0] * 10])
+    upper = 0.3 + 1.15 * np.sqrt(0.91 / 40)
+    assert widening(rough, weak)[0] == pytest.approx(np.sqrt((1 + upper) / (1 - upper)))
+    assert widening(rough[:, :19], weak)[0] == 1
+
+
+def test_the_autocorrelation_of_a_drift_is_that_of_all_cells_or_a_clearly_larger_one() -> None:
+    def of(lag1: float, values: float) -> CommonCorrelation:
+        return CommonCorrelation(lag1=lag1, values=values, least=10)
+
+    def upper(lag1: float, values: float) -> float:
+        return float(lag1 + 1.15 * np.sqrt((1 - lag1**2) / values))
+
+    known_low, few = of(0.15, 100), of(0.15, 9)
+    assert [assumed(None, None), assumed(None, of(0.9, 25)), assumed(few, of(0.0, 25))] == [0.5, 0.5, 0.5]
+    assert assumed(known_low, None) == pytest.approx(upper(0.15, 100))
+    assert assumed(known_low, of(0.34, 25)) == pytest.approx(upper(0.15, 100)), "within 1/√25"
+    assert assumed(known_low, of(0.36, 25)) == pytest.approx(upper(0.36, 25))
+    assert assumed(of(0.05, 100), None) == 0
+
+
+def test_neither_a_level_nor_a_line_changes_how_much_cells_resemble_each_other() -> None:
+    cells = [dict(enumerate(map(float, one))) for one in series(0.3, 12, rounds=6)]
+    level = [{block: value + 8 for block, value in cell.items()} for cell in cells]
+    line = [{block: value + 0.7 * block for block, value in cell.items()} for cell in cells]
+    plain, raised = known(of_cells(cells)), known(of_cells(level))
+    assert (raised.lag1, raised.values) == (pytest.approx(plain.lag1), pytest.approx(plain.values))
+    beside, of_line = known(of_cells(cells, without_trend=True)), known(of_cells(line, without_trend=True))
+    assert (of_line.lag1, of_line.values) == (pytest.approx(beside.lag1), pytest.approx(beside.values))
+    assert known(of_cells(line)).lag1 > plain.lag1 + 0.3
+    independent = [dict(enumerate(map(float, one))) for one in series(0.0, 12)]
+    assert known(of_cells(independent, without_trend=True)).lag1 == pytest.approx(0, abs=0.03)
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.5])

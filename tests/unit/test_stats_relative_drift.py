@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from math import exp, factorial
 from random import Random
 
+import numpy as np
 import pytest
+from scipy.linalg import toeplitz
+from scipy.stats import norm
 
 from fslab.stats.relative_drift import BLOCKS_LEAST, relative_drifts
 
@@ -88,3 +92,28 @@ def test_trials_that_resemble_the_ones_before_need_a_stronger_trend() -> None:
 
     assert found(0.0) <= 4
     assert found(0.6) <= 6
+
+
+def test_what_all_have_in_common_and_the_number_of_the_first_block_do_not_matter() -> None:
+    members, rng, level, common = group(8, 16, drift=-0.1), Random(5), 0.0, []
+    for _ in range(16):
+        level += rng.gauss(0, 0.2)
+        common.append(level)
+    (found,) = relative_drifts([members])
+    assert found.p_value < 1e-5
+    for shared in ([0.0] * 16, common):
+        moved = [{block + 30: value + shared[block] for block, value in logs.items()} for logs in members]
+        (other,) = relative_drifts([moved])
+        assert (other.member, other.blocks) == (found.member, found.blocks)
+        # Median polish does not remove all of what is common.
+        assert other.change == pytest.approx(found.change, rel=0.05 if any(shared) else 1e-9)
+        assert other.p_value < 1e-5, "with the autocorrelation of what is common, it would be 0.01"
+
+
+def test_a_trend_is_divided_by_how_much_autocorrelation_widens_its_scatter() -> None:
+    """Nine blocks do not show an autocorrelation: 0.5 is assumed. The scatter is that of least squares."""
+    (found,) = relative_drifts([[{block: 0.1 * block for block in range(9)}, dict.fromkeys(range(9), 0.0)]])
+    steps = np.arange(9) - 4
+    scatter = steps @ toeplitz(0.5 ** np.arange(9)) @ steps / (steps @ steps)
+    assert found.p_value == pytest.approx(2 * norm.cdf(norm.ppf(1 / factorial(9)) / scatter**0.5))
+    assert found.change == pytest.approx(exp(0.8) - 1)

@@ -123,6 +123,9 @@ def test_a_look_is_a_comparison_at_its_level() -> None:
     plain = compare_blocks(a, b, coverage=LOOKS.coverage_at(6))
     assert (found.method, found.interval, found.coverage) == (ComparisonMethod.PAIRED_T, plain.interval, 0.95)
     assert known(found.p_value) > known(plain.p_value)
+    assert (
+        found.p_if_correlated == LOOKS.overall(known(plain.p_if_correlated), 6) > known(plain.p_if_correlated)
+    )
     assert found.differs == (known(found.p_value) <= 0.05)
 
 

@@ -132,13 +132,25 @@ def test_the_plan_says_what_was_scaled_and_what_it_costs() -> None:
     assert "shorter than 30 s, so that commits and writeback occur in some trials only: timed" in said
     assert "files smaller than memory (1 GiB)" in said
     assert "sweep[size=1m,record=64k]" in said
-    assert "minimum size reached" in said
+    assert plan.costs[-1] == "minimum size reached: workloads.sweep size 1m, media.s size 512m"
     guest = make_plan(study("on=uml"), images=Path("/i"), runtime=Path("/r"), memory_bytes=1 << 20)
     assert "files smaller than memory (1 GiB)" in "\n".join(guest.costs)  # a guest's default
     journal = study("stacks.fs.layout={type: external-journal, journal_size: 1g}")
     costs = make_plan(journal, images=Path("/i"), runtime=Path("/r"), memory_bytes=1 << 30).costs
     told = "journals on a disk of their own keep their size (1 GiB), so that they fill up less often"
     assert (told in costs, "journals" in said) == (True, False)
+    long = TEXT.replace("runtime: 30s", "runtime: 900s").replace(
+        "filesystem: [ext4, xfs]", "filesystem: [ext4, btrfs]"
+    )
+    small, large = (
+        make_plan(study(f"media.d.size={size}", "media.d.room=2g", text=long), images=Path("/i"), runtime=Path("/r"),
+                  memory_bytes=1 << 30).costs
+        for size in ("15g", "16g")
+    )  # fmt: skip
+    assert not any("shorter than 30 s" in each for each in small)
+    assert set(small) - set(large) == {
+        "volumes smaller than 16 GiB, on which btrfs is slower than on larger ones"
+    }
     whole = make_plan(study("scale=1"), images=Path("/i"), runtime=Path("/r"), memory_bytes=1 << 30)
     assert whole.costs == ()
     assert whole.scaled == ()
