@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import t
 from tests.made import known
 
+from fslab.answers.model import Answer
 from fslab.answers.ratio import Question, answer, size_until
 from fslab.stats import Interval, Reason
 from fslab.stats.comparison_settled import (
@@ -23,6 +24,7 @@ from fslab.stats.comparison_settled import (
 )
 from fslab.stats.estimate_model import CORRELATED, ComparisonMethod, RatioEstimate
 from fslab.stats.interim_looks import Looks
+from fslab.units import Direction
 
 
 def estimate(low: float, high: float, *, p_value: float = 0.5, n: int = 10) -> RatioEstimate:
@@ -193,3 +195,24 @@ def test_an_interval_ends_before_a_bound_when_student_s_t_does(
     size = next(size for size in range(blocks + 1, 10_000) if half(size) <= distance)
     assert size < 20 if wide else size > 21
     assert size_until(found, bound) == size
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_the_answer_turned_is_that_of_the_question_turned(counts: bool) -> None:
+    over, under = ({block: (7 * block + shift) % 5 + 1.0 for block in range(6)} for shift in (0, 3))
+    if counts:
+        over[2] = 0.0
+    question = Question(over=over, under=under, names=("a", "b"), counts=counts, better=Direction.LOWER)
+    turned = replace(question, over=under, under=over, names=("b", "a"))
+    (found,), (other,) = answer([question]), answer([turned])
+    assert (
+        (found.interval_if_correlated is None) is (found.ratio is None) is (found.more is not None) is counts
+    )
+    assert numbers(found.inverted()) == pytest.approx(numbers(other))
+    assert found.inverted().inverted().winner == found.winner == other.winner
+
+
+def numbers(found: Answer) -> list[float]:
+    intervals = (found.interval, found.interval_if_correlated, found.more_interval)
+    ends = [end for each in intervals if each for end in (each.low, each.high)]
+    return [*ends, *(each for each in (found.ratio, found.more, found.of_medians) if each is not None)]

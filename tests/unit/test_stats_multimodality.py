@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
-from math import inf
+from itertools import pairwise
+from math import inf, log
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.made import known
 
-from fslab.stats.multimodality import dip, dip_statistic
+from fslab.stats.multimodality import _TABLE, dip, dip_statistic
 
 # The data set statfaculty of R's diptest, from Hartigan & Hartigan 1985: dip 0.0595238, p 0.10.
 FACULTY = [
@@ -67,6 +68,14 @@ def test_uniform_samples_dip_as_the_table_says(size: int) -> None:
     assert sum(p_value <= 0.1 for p_value in found) / rounds == pytest.approx(0.1, abs=0.017)
     assert sum(p_value <= 0.05 for p_value in found) / rounds == pytest.approx(0.05, abs=0.012)
     assert sum(p_value <= 0.01 for p_value in found) / rounds == pytest.approx(0.01, abs=0.006)
+
+
+@pytest.mark.parametrize("level", range(4))
+def test_the_limits_rise_with_the_size_and_ever_less(level: int) -> None:
+    """A wrong digit is a bend. The limits of an error of 0.1 % are known to ± 1 %."""
+    points = [(log(size), limits[level]) for size, limits in _TABLE.items()]
+    slopes = [(after[1] - before[1]) / (after[0] - before[0]) for before, after in pairwise(points)]
+    assert all(0 < slope < 0.13 for slope in slopes)
 
 
 @given(st.lists(st.integers(-1000, 1000).map(float), min_size=2, max_size=30))

@@ -48,3 +48,18 @@ def test_trend(size: int) -> None:
     theirs = scipy.stats.kendalltau(np.arange(size), values, method="exact")
     assert found.p_value == pytest.approx(theirs.pvalue, rel=1e-12)
     assert found.slope == pytest.approx(scipy.stats.theilslopes(values, np.arange(size)).slope, rel=1e-12)
+
+
+def test_kendalls_variance_for_equal_values_and_equal_times_is_scipy_s() -> None:
+    """scipy has no continuity correction: its p-value gives the standard deviation of the score."""
+    rng = np.random.default_rng(6)
+    for _ in range(20):
+        times, values = np.sort(rng.integers(0, 4, 14)).astype(float), rng.integers(0, 5, 14).astype(float)
+        signs = np.sign(np.subtract.outer(times, times) * np.subtract.outer(values, values))
+        score = abs(int(signs.sum()) // 2)
+        theirs = scipy.stats.kendalltau(times, values, method="asymptotic").pvalue
+        if score < 2:
+            continue
+        deviation = score / scipy.stats.norm.isf(theirs / 2)
+        found = known(trend([*map(float, values)], [*map(float, times)]))
+        assert found.p_value == pytest.approx(2 * scipy.stats.norm.sf((score - 1) / deviation), rel=1e-9)

@@ -203,7 +203,8 @@ def test_a_study_makes_the_product_of_its_lists(
 
 
 SEVERAL = StudyStack(
-    medium=("m", "n"), layout=(StudyLayout(type="stripe", options={"chunk": ("64k", "1m")}), StudyLayout(type="single")),
+    medium=("m", "n"),
+    layout=(StudyLayout(type="stripe", options={"chunk": ("64k", "1m")}), StudyLayout(type="single")),
     filesystem=("xfs", "ext4"), mkfs_options=("", "-K"), mount_options=("defaults", "noatime"),
     geometry=("default", "aligned"), tuning={"vm.swappiness": ("1", "2", "3")},
 )  # fmt: skip

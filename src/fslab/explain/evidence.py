@@ -98,8 +98,8 @@ OF_ALL = (
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """The evidence on one cell. ``workload``, ``stack``: their displayed names. ``trials``: the usable ones. ``traced``:
-    the newest traced trial."""
+    """The evidence on one cell. ``workload``, ``stack``: their displayed names. ``trials``: the usable ones.
+    ``traced``: the newest traced trial."""
 
     cell: Cell
     workload: str
