@@ -429,8 +429,9 @@ def test_metrics_of_which_only_counts_are_known_are_counted_too(monkeypatch: pyt
     monkeypatch.setitem(METRICS, "jobs", (*rates, losses))
     planned = cells((EXT4, XFS), WorkloadSpec(name="jobs", tool="jobs"))
 
-    def values(cell: Cell, block: int) -> dict[Metric, float]:
-        return {losses: 0.0} | dict.fromkeys(rates, (2000 if cell.stack == XFS else 1000) + 7.0 * (block % 3))
+    def values(cell: Cell, block: int) -> dict[Metric, float | None]:
+        speed = (2000 if cell.stack == XFS else 1000) + 7.0 * (block % 3)
+        return {losses: 0.0, **dict.fromkeys(rates, speed)}
 
     found = report(
         planned, [trial(cell, block, values(cell, block)) for cell in planned for block in range(6)]

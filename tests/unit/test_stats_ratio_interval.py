@@ -137,9 +137,9 @@ def test_neither_a_level_nor_a_line_changes_how_much_cells_resemble_each_other()
     level = [{block: value + 8 for block, value in cell.items()} for cell in cells]
     line = [{block: value + 0.7 * block for block, value in cell.items()} for cell in cells]
     plain, raised = known(of_cells(cells)), known(of_cells(level))
-    assert (raised.lag1, raised.values) == (pytest.approx(plain.lag1), pytest.approx(plain.values))
+    assert [raised.lag1, raised.values] == pytest.approx([plain.lag1, plain.values])
     beside, of_line = known(of_cells(cells, without_trend=True)), known(of_cells(line, without_trend=True))
-    assert (of_line.lag1, of_line.values) == (pytest.approx(beside.lag1), pytest.approx(beside.values))
+    assert [of_line.lag1, of_line.values] == pytest.approx([beside.lag1, beside.values])
     assert known(of_cells(line)).lag1 > plain.lag1 + 0.3
     independent = [dict(enumerate(map(float, one))) for one in series(0.0, 12)]
     assert known(of_cells(independent, without_trend=True)).lag1 == pytest.approx(0, abs=0.03)
