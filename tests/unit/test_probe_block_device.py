@@ -169,6 +169,26 @@ def test_the_time_of_flushes(tmp_path: Path) -> None:
     assert found["device_flush_mean"] is None, "the counter has whole milliseconds"
 
 
+def test_of_several_devices_the_longest_time_is_known_too(tmp_path: Path) -> None:
+    """A mirror whose second disk flushes three times as long, as measured."""
+
+    def counters(flush_ms: int) -> str:
+        busy_ms = flush_ms + 100
+        return f"0 0 0 0 0 0 0 0 0 {busy_ms} 0 0 0 0 0 94 {flush_ms}"
+
+    at = {
+        moment: PROBE.snapshot(machine(tmp_path, {"a": counters(one), "b": counters(other)}))
+        for moment, one, other in zip(PROBE.moments, (0, 950, 950), (0, 2830, 2830), strict=True)
+    }
+    found = values(PROBE.derive(at, work()))
+    assert (found["device_flush_time"], found["device_flush_time_longest"]) == (3.78, 2.83)
+    assert found["device_busy_longest"] == 2.83
+    alone = {moment: {"a": each["a"]} for moment, each in at.items()}
+    assert "device_busy_longest" not in values(PROBE.derive(alone, work()))
+    gone = {**at, SnapshotMoment.END: {"a": at[SnapshotMoment.END]["a"]}}
+    assert values(PROBE.derive(gone, work()))["device_flush_time_longest"] is None
+
+
 def test_an_old_kernel_has_no_flush_counters(tmp_path: Path) -> None:
     old = {"sda": "1 2 3 4 5 6 7 8 9 10 11"}
     found = values(PROBE.derive(three(tmp_path, old, old, old), work()))

@@ -292,11 +292,17 @@ class Evidence:
 
     def share_of_run(self, name: str, of: int = 1, without: str | None = None) -> float | None:
         """Return the share of the run that a time is, without the time ``without``; None if it is unknown. ``of``: the
-        number of devices over which it is a sum."""
+        number of devices over which it is a sum, and which work at the same time: it is that of the slowest one, or if
+        that is unknown, of each on average."""
+
+        def of_one(trial: TrialRecord, name: str) -> float | None:
+            slowest = _probe(trial, f"{name}_longest") if of > 1 else None
+            whole = _probe(trial, name)
+            return slowest if slowest is not None or whole is None else whole / of
 
         def share(trial: TrialRecord) -> float | None:
-            whole, part = _probe(trial, name), (_probe(trial, without) if without else None) or 0.0
-            return None if whole is None else _ratio(max(whole - part, 0.0) / of, _run_s(trial))
+            whole, part = of_one(trial, name), (of_one(trial, without) if without else None) or 0.0
+            return None if whole is None else _ratio(max(whole - part, 0.0), _run_s(trial))
 
         found = self._each(share) if self.figure(name) else []
         return min(statistics.median(found), 1.0) if found else None

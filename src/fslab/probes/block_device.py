@@ -28,6 +28,7 @@ class BlockDevice(Probe):
     """Counters of all devices under the file system, summed.
 
     On some file systems, empty flushes count as write requests of 0 sectors, so bytes are more reliable than requests.
+    ``…_longest``: of several disks, on the one where it took longest; the others may have worked meanwhile.
     ``device_written_bytes`` counts until the tool ended, ``device_written_bytes_flushed`` until all dirty data had
     reached the device. Only the latter is the full cost of the work.
     """
@@ -63,6 +64,7 @@ class BlockDevice(Probe):
                     Unit.SECONDS,
                     device_busy=_seconds(run["busy_ms"]),
                     device_flush_time=_seconds(run["flush_ms"]),
+                    **_longest(before, end),
                 ),
                 **figures(
                     Unit.NANOSECONDS,
@@ -109,6 +111,18 @@ def _difference(before: Snapshot, after: Snapshot, field: str) -> int | None:
             return None
         total += last - first
     return total
+
+
+def _longest(before: Snapshot, after: Snapshot) -> dict[str, float | None]:
+    """Return the times of the disk on which they were longest; nothing of a single disk."""
+    if len(before) < 2:
+        return {}
+    found = {}
+    for figure, field in (("device_busy", "busy_ms"), ("device_flush_time", "flush_ms")):
+        each = [_difference({name: counters}, after, field) for name, counters in before.items()]
+        known = [took_ms for took_ms in each if took_ms is not None]
+        found[f"{figure}_longest"] = _seconds(max(known)) if len(known) == len(each) else None
+    return found
 
 
 def _bytes(sectors: int | None) -> int | None:
