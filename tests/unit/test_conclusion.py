@@ -25,7 +25,9 @@ from tests.unit.test_report import (
     trial,
 )
 
-from fslab.analysis.standings import StandingCertainty
+from fslab.analysis.standings import ComparedRow, StandingCertainty, standing
+from fslab.analysis.table_rows import Mark
+from fslab.answers.ratio import Question, answer
 from fslab.cell import Cell, MachineSpec, StackSpec, WorkloadSpec
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim
 from fslab.report import conclusion_terminal, model, paper_table
@@ -530,6 +532,8 @@ def test_stacks_on_another_kind_of_machine_are_named_and_not_compared() -> None:
     (only,) = found.standings
     assert (only.certainty, only.labels, only.next_stack) == (StandingCertainty.BEST, ("xfs",), "ext4")
     assert found.sentence == "xfs is best. Not compared (other machine): btrfs."
+    (row,) = report(planned, measured(planned, middle)).rows
+    assert [each.mark for each in row.summaries] == [Mark.NONE, Mark.MAYBE_BEST, Mark.NONE]
     screen = told(report(planned, measured(planned, middle)), 160)
     assert "not compared (other machine): btrfs" in screen
     assert "★ better than all compared;" in screen
@@ -588,3 +592,21 @@ def test_a_line_names_few_of_many_stacks_that_may_be_the_best() -> None:
     standing = conclude(sparse()).standings[0]
     many = standing.model_copy(update={"labels": tuple(f"ext4 commit={number}" for number in range(40))})
     assert "ext4 commit=3 and 36 more, " in line(many, [many])
+
+
+def test_a_metric_needs_what_its_neediest_comparison_needs() -> None:
+    def values(shift: int, blocks: int) -> dict[int, float]:
+        return {block: 100 + (3 * block + shift) % 5 for block in range(blocks)}
+
+    one, others = values(0, 9), {"b": values(2, 7), "c": values(3, 5)}
+    answers = answer([
+        Question(over=one, under=other, names=("a", name), better=Direction.HIGHER, margin=0.01, block_s=block_s)
+        for (name, other), block_s in zip(others.items(), (1.0, 9.0), strict=True)
+    ])  # fmt: skip
+    row = ComparedRow(
+        workload="w", metric="m", unit=Unit.IOPS, better=Direction.HIGHER, leader="a", answers=answers
+    )
+    found = standing(row, {"a": 102.0, "b": 101.0, "c": 101.0}, 9)
+    further, seconds = ([getattr(each, name) for each in answers] for name in ("further", "further_s"))
+    assert len(set(further)) == len(set(seconds)) == 2
+    assert (found.n, found.further, found.further_s) == (5, max(further), max(seconds))
