@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from math import exp, expm1, log, sqrt
 from statistics import variance
 
@@ -38,7 +39,8 @@ from fslab.claims.campaign_estimates import Trials, spread_of
 from fslab.claims.claim_words import claim_verdict_words
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, OpenReason
-from fslab.stats import Interval
+from fslab.stats import Interval, Reason
+from fslab.stats.estimate_model import no_ratio
 
 __all__ = ["known_independent"]
 EXT4, XFS = cell("ext4"), cell("xfs")
@@ -173,6 +175,22 @@ def test_the_weights_and_the_interval_of_unequal_campaigns() -> None:
     assert log(ratio) == pytest.approx(0.25)
     half = sqrt((40 / 65 * 0.1) ** 2 + (25 / 65 * 0.2) ** 2 + ((40 / 65) ** 2 + (25 / 65) ** 2) * 0.01)
     assert (log(interval.low), log(interval.high)) == pytest.approx((0.25 - half, 0.25 + half))
+
+
+def test_the_estimate_of_all_campaigns_is_that_of_those_with_an_interval() -> None:
+    ends = [ratio_of(1.0, exp(0.1), 10), ratio_of(exp(0.65), exp(0.2), 5)]
+    none = no_ratio(1, 1, Reason.TOO_FEW_SAMPLES, 3, 0.95)
+    found = [
+        replace(
+            none, n_a=each.size, n_b=each.size + 1, ratio=each.ratio, interval=each.interval, p_value=0.01
+        )
+        for each in ends
+    ]
+    spread = CampaignSpread(machine=Component(variance=0.01), changes=Component(variance=0.02))
+    joined = over_campaigns([none, *found], spread, RATIO)
+    assert (joined.ratio, joined.interval) == combined(ends, spread.half_width(RATIO, 0.95))
+    assert (joined.n_a, joined.n_b, joined.p_value, joined.correlation_known) == (15, 17, None, True)
+    assert over_campaigns([none], spread, RATIO) is none
 
 
 def test_one_campaign_shows_nothing_and_neither_do_few_workloads() -> None:
