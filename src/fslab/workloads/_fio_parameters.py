@@ -52,8 +52,8 @@ class FioParameters(JobParameters):
     Each job has metrics of its own, with its name as a prefix (`reader_read_iops`). Jobs that start together also have
     a sum: `total_read_iops`, or `phase_2_read_iops` if jobs of other phases read too: what they transferred from the
     first start to the last end. A job after `stonewall` or `wait_for`, or with another `startdelay` or `ramp_time`,
-    is another phase. Tables have the sum of jobs that are alike (random or not, request size, direct or buffered, synced
-    or not), and the figures of each of others.
+    is another phase. Tables have the sum of jobs that are alike (random or not, request size, direct or buffered,
+    synced or not), and the figures of each of others.
 
     The first figure of a job with `rate`, `rate_iops` or `thinktime` is its mean latency: its rate is what it asks for,
     also on a slower disk.
