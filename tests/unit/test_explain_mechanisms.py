@@ -836,6 +836,19 @@ def test_what_an_ssd_writes_to_its_flash(ratio: float, slc: float, weight: float
         assert found["flash-collection"].weight == pytest.approx(weight)
 
 
+@pytest.mark.parametrize(("erases", "found"), [(0.0, False), (0.2, True)])
+def test_an_slc_cache_that_is_emptied_of_earlier_writes_collects_no_garbage(
+    erases: float, found: bool
+) -> None:
+    """XFS that copied a file by reference, and wrote 70 KB, after 120 MiB had been written before the run."""
+    figures = {
+        "device_write_amplification": 1385.0, "flash_written_bytes": 92.0 * MIB, "flash_erases_per_block": erases,
+    }  # fmt: skip
+    disk = Provenance(device={"virtual_disks": [{"profile": "p", "figures": {"slc": 0.04}}]})
+    of = seen(cell("xfs"), figures, provenance=disk)
+    assert ("flash-collection" in by_mechanism(of)) is found
+
+
 @pytest.mark.parametrize(
     ("mount", "dropped", "found"),
     [

@@ -100,7 +100,8 @@ class FlashCollection(Mechanism):
     """Garbage collection of an SSD: valid pages of a block are copied before it is erased (Desnoyers, SYSTOR 2012).
 
     Only the model of a virtual SSD reports the bytes written to its flash. What goes through an SLC cache is written
-    twice, because the cache is emptied: that is no garbage collection.
+    twice, because the cache is emptied, also of what was written before the run: that is no garbage collection, which
+    erases blocks.
     """
 
     summary = "the SSD writes more to its flash than the host writes to it"
@@ -112,7 +113,8 @@ class FlashCollection(Mechanism):
         if ratio is None or flash is None:
             return
         collected = ratio.value - evidence.has_slc
-        if collected < NOTICEABLE:
+        erases = evidence.figure("flash_erases_per_block", "times that a block was erased")
+        if collected < NOTICEABLE or (erases is not None and not erases.value):
             return
         yield self.explanation(
             evidence,
@@ -120,7 +122,7 @@ class FlashCollection(Mechanism):
             "host wrote.",
             ratio,
             flash,
-            evidence.figure("flash_erases_per_block", "times that a block was erased"),
+            erases,
             evidence.figure("ssd_years_at_this_rate", "years to the rated endurance at this rate"),
             weight=collected - 1,
             refuted_by="equally slow on an SSD with more over-provisioning, or on an empty one (steady: false)",
