@@ -426,8 +426,8 @@ def test_what_is_below_a_renamed_directory_is_where_the_directory_is() -> None:
     kinds = [(finding.kind, finding.name) for finding in oracle.judge(past, lost)]
     assert kinds == [(Kind.NEITHER, "d"), (Kind.NEITHER, "d/f")]
     durable = history("rename d g", "fsync g", done=2)
-    assert [finding.kind for finding in oracle.judge(durable, here)] == [
-        Kind.RESURRECTED, Kind.RESURRECTED, Kind.LOST_NAME, Kind.LOST_NAME,
+    assert [(finding.kind, finding.step) for finding in oracle.judge(durable, here)] == [
+        (Kind.RESURRECTED, 2), (Kind.RESURRECTED, 2), (Kind.LOST_NAME, 2), (Kind.LOST_NAME, 2),
     ]  # fmt: skip
 
 

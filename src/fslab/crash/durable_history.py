@@ -138,17 +138,17 @@ class History:
         return {*own, *(step for (number, _), step in self.parts.items() if number == inode)}
 
     def allowed(self, name: str) -> tuple[set[int | None], int]:
-        """Return the inodes to which a path may lead, None for none, and the last step that made one of its last
-        entries durable. Assumes no order between entries."""
+        """Return the inodes to which a path may lead, None for none, and the last step that made an entry of the path
+        durable. Assumes no order between entries."""
         found: set[int | None] = {TOP}
         floors = {SETUP}
         for each in name.split("/"):
-            directories, found, floors = found, set[int | None](), {SETUP}
+            directories, found = found, set[int | None]()
             for directory in directories:
-                floor = self.names.get((directory or TOP, each), SETUP)
                 if directory is None:
                     found.add(None)
                     continue
+                floor = self.names.get((directory, each), SETUP)
                 found |= {entries.get((directory, each)) for entries in self.entries[floor : self.begun + 1]}
                 floors.add(floor)
         return found, max(floors)
