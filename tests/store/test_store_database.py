@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 from pathlib import Path
 
 import psycopg
 import pytest
 from sqlalchemy import NullPool, create_engine, inspect
+from sqlalchemy.exc import DatabaseError
 from tests.made import campaign, trial
 from tests.postgresql import Cluster
 from tests.store.sql import sql
@@ -263,3 +265,20 @@ def test_password_is_never_shown() -> None:
     url = store_url.store_url("postgresql+psycopg://me:secret@host/lab")
     assert store_url.place_of(url) == "postgresql+psycopg://me:***@host/lab"
     assert store_url.store_option(store_url.place_of(url)) == " --store postgresql+psycopg://me@host/lab"
+
+
+def test_a_read_that_the_disk_refuses_is_not_a_malformed_store() -> None:
+    """SQLite reports EIO as SQLITE_CORRUPT. /proc/self/mem has nothing at offset 0: reading it is EIO, too."""
+    said = DatabaseError("SELECT 1", None, sqlite3.DatabaseError("database disk image is malformed"))
+    told = "cannot be read: Input/output error"
+    with pytest.raises(StoreLostError, match=told), database_errors.translated("/proc/self/mem"):
+        raise said
+
+
+def test_a_store_that_is_malformed_is_not_tried_again(tmp_path: Path) -> None:
+    file = tmp_path / "store.sqlite"
+    file.write_bytes(b"SQLite format 3")
+    said = DatabaseError("SELECT 1", None, sqlite3.DatabaseError("database disk image is malformed"))
+    with pytest.raises(StoreError, match="malformed") as caught, database_errors.translated(str(file)):
+        raise said
+    assert not isinstance(caught.value, StoreLostError)

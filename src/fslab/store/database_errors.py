@@ -1,5 +1,8 @@
 """Turns the errors of a database, and of contents that fslab did not write, into StoreErrors."""
 
+import errno
+import os
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +19,11 @@ from sqlalchemy.exc import (
 
 from fslab.errors import StoreDeniedError, StoreError, StoreLostError
 from fslab.names import visible
-from fslab.system import signals
+from fslab.system import signals, untrusted_files
 
+_CHUNK_BYTES = 1 << 20
+_OF_DISKS = {errno.EIO, errno.ENXIO}
+_READING_LIMIT_S = 30.0
 STATEMENT_LIMIT_S = 600.0  # of reading: a view in a hostile store can be endless
 # What reading raises for content that fslab did not write.
 WRONG_CONTENT = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, zlib.error)
@@ -30,6 +36,8 @@ def translated(place: str) -> Iterator[None]:
         with signals.kept():
             yield
     except DBAPIError as error:
+        if why := _unreadable(place, str(error.orig)):
+            raise StoreLostError(f"cannot be read: {why}", where=place) from error
         said = f"message of the database: {' '.join(str(error.orig).split())}"
         raise _kind(error)(said, where=place, hint=_hint(str(error.orig))) from error
     except StatementError as error:
@@ -53,6 +61,25 @@ def checked_contents(place: str, hint: str = "give another store with --store") 
         what = f"contains data that fslab did not write: {what[:300]}"
         # On one line: it could look like a hint of fslab.
         raise StoreError(visible(what), where=visible(place), hint=visible(hint)) from error
+
+
+def _unreadable(place: str, said: str) -> str | None:
+    """Return why the disk does not return an SQLite store, if it does not; None also if it takes long.
+
+    SQLite reports a read that fails with EIO as a malformed database (SQLITE_IOERR_CORRUPTFS, since 3.34).
+    """
+    if "malformed" not in said:
+        return None
+    deadline = time.monotonic() + _READING_LIMIT_S
+    for name in (place, f"{place}-wal"):
+        try:
+            with os.fdopen(untrusted_files.open_regular(os.path.realpath(name)), "rb", buffering=0) as file:
+                while file.read(_CHUNK_BYTES) and time.monotonic() < deadline:
+                    pass
+        except OSError as error:
+            if error.errno in _OF_DISKS:
+                return error.strerror
+    return None
 
 
 def _kind(error: DBAPIError) -> type[StoreError]:
