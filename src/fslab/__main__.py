@@ -46,12 +46,15 @@ def main() -> NoReturn:
             stream.reconfigure(errors="replace")  # a terminal without ★ and µ must not cause an error
     try:
         # A library may answer to the exception of a signal with its own error, as pydantic while it makes a model.
-        with signals.kept():
-            from fslab.cli import app  # noqa: PLC0415 - after the handlers are in place
+        code: int | str | None = 0
+        try:
+            with signals.kept():
+                from fslab.cli import app  # noqa: PLC0415 - after the handlers are in place
 
-            app()
-            sys.stdout.flush()
-        code = 0
+                app()
+        except SystemExit as end:  # Click ends every command with it
+            code = end.code
+        sys.stdout.flush()
     except (FslabError, InterruptedBySignal) as error:
         _tell(str(error))
         code = error.exit_code

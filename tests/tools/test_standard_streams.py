@@ -85,6 +85,44 @@ def test_a_reader_that_has_ended_is_no_error_of_its_own() -> None:
     assert done.stderr == f"{128 + signal.SIGPIPE}\n"
 
 
+# Ends as Click does, with text that standard output or standard error has not taken.
+ENDED = """
+import sys
+from unittest import mock
+from fslab import __main__
+
+def app():
+    try:
+        print("told", file=getattr(sys, sys.argv[1]))
+    except BrokenPipeError:  # as logging does
+        pass
+    sys.exit(0)
+
+with mock.patch("fslab.cli.app", app):
+    __main__.main()
+"""
+
+
+def test_messages_that_nobody_reads_do_not_change_the_exit_status() -> None:
+    """Python exits with 120 if it cannot flush standard error at exit."""
+    read, write = os.pipe()
+    os.close(read)
+    argv = [str(BINARY.with_name("python")), "-c", ENDED, "stderr"]
+    done = subprocess.run(argv, check=False, stderr=write, timeout=LIMIT_S)
+    os.close(write)
+    assert done.returncode == 0
+
+
+def test_a_result_that_was_not_written_when_a_command_ends_is_an_error() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [BINARY.with_name("python"), "-c", ENDED, "stdout"], check=False, stdout=full,
+            stderr=subprocess.PIPE, text=True, timeout=LIMIT_S,
+        )  # fmt: skip
+    told = "fslab: cannot write standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (NoSpaceError.exit_code, told)
+
+
 # Prints results although it was interrupted, as fslab run does.
 INTERRUPTED = """
 import os, signal, sys
