@@ -10,9 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests import loops
 from tests.limits import LIMIT_S
 
-from fslab.system import loop_devices, proc
+from fslab.system import loop_devices
 
 MIB = 1 << 20
 SIZE = 256 * MIB
@@ -44,8 +45,7 @@ class Server:
         return answer
 
     def attach(self) -> Path:
-        argv = loop_devices.attach_argv(self.disk, direct=True)
-        self.loop = Path(proc.run(argv).stdout.strip())
+        self.loop = loops.attached(self.disk, direct=True)
         return self.loop
 
     def clean(self) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import loops
 from tests.disk_server import BINARY, SIZE, Server
 from tests.limits import RUN_LIMIT_S, ran
 from tests.mkfs import run_mkfs
@@ -69,7 +70,7 @@ def loop(tmp_path: Path) -> Iterator[Callable[[], Path]]:
         image = tmp_path / f"somebody {len(images)}.img"
         image.write_bytes(bytes(64 * MIB))
         images.append(image)
-        return Path(proc.run(loop_devices.attach_argv(image, direct=False)).stdout.strip())
+        return loops.attached(image)
 
     yield make
     for image in images:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import fuse, made
+from tests import fuse, loops, made
 from tests.limits import LIMIT_S, wait_for
 
 from fslab import feasibility, safe_output
@@ -77,7 +77,7 @@ class TestDevicesInUse:
     ) -> None:
         device = loop()
         shell("mkfs.ext4", "-q", device)
-        upper = Path(shell("losetup", "--find", "--show", device).stdout.strip())
+        upper = loops.attached(device)
         try:
             with (
                 mounted(upper, tmp_path / "upper", shell),
@@ -182,7 +182,7 @@ class TestHostileDirectories:
                 shell("losetup", "--detach", device)
                 victim.write_bytes(b"precious" * MIB)
                 devices.add(device)
-                devices.add(other := shell(*loop_devices.attach_argv(victim, direct=False)).stdout.strip())
+                devices.add(other := str(loops.attached(victim)))
                 loop_devices.detach(victim)
                 assert other != device
             return run(self, stage, argv, **how)
@@ -280,7 +280,7 @@ class TestHostileDirectories:
         directory = tmp_path / os.fsdecode(name)
         image = tmp_path / (os.fsdecode(name) + ".img")
         image.write_bytes(bytes(MIB))
-        shell(*loop_devices.attach_argv(image, direct=False))
+        loops.attached(image)
         directory.mkdir()
         shell("mount", "-t", "tmpfs", "somebody", directory)
         try:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import loops
 from tests.disk_server import Server
 
 from fslab.campaign import launch
@@ -80,7 +81,7 @@ def parted(tmp_path: Path, shell: Any) -> Iterator[Path]:
     """Yield a loop device with two partitions."""
     image = tmp_path / "parted.img"
     image.write_bytes(bytes(64 * MIB))
-    device = Path(shell("losetup", "--find", "--show", image).stdout.strip())
+    device = loops.attached(image)
     made = []
     try:
         for number, start, length in ((1, 2048, 32768), (2, 40960, 32768)):
@@ -136,7 +137,7 @@ class TestWriters:
     ) -> None:
         device, node = loop(), tmp_path / "n"
         os.mknod(node, 0o60600, device.stat().st_rdev)
-        upper = shell("losetup", "--find", "--show", node).stdout.strip()
+        upper = str(loops.attached(node))
         try:
             node.unlink()
             with pytest.raises(UnsafeError, match=f"by the loop device {Path(upper).name}"):
@@ -151,7 +152,7 @@ class TestWriters:
         device, node = loop(), tmp_path / "n"
         path = stable(device)
         os.mknod(node, 0o60600, device.stat().st_rdev)
-        upper = shell("losetup", "--find", "--show", node).stdout.strip()
+        upper = str(loops.attached(node))
         try:
             node.unlink()
             script = 'mount --bind /dev/null "$1" && exec "$2" -c "$3" "$4"'
@@ -177,7 +178,7 @@ class TestWriters:
         below = (
             device if over == "device" else sysfs.text(sysfs.block_directory(device) / "loop/backing_file")
         )
-        upper = Path(shell("losetup", "--find", "--show", below).stdout.strip())
+        upper = loops.attached(str(below))
         try:
             with (
                 held(device, tmp_path, "write"),

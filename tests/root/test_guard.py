@@ -13,6 +13,7 @@ from typing import Any
 from unittest.mock import ANY
 
 import pytest
+from tests import loops
 
 from fslab.campaign import cleanup
 from fslab.campaign.trial_loop import new_id
@@ -141,7 +142,7 @@ def test_a_disk_whose_partition_is_mounted_is_refused_even_with_wipe(
     image, target = tmp_path / "disk.img", tmp_path / "partition"
     image.write_bytes(bytes(64 << 20))
     partition_table(image)
-    device = Path(shell("losetup", "--find", "--show", "--partscan", image).stdout.strip())
+    device = loops.attached(image, "--partscan")
     try:
         part = Path(f"{device}p1")
         if not part.exists():  # a kernel that cannot read DOS tables: add the partition explicitly

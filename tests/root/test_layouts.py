@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import made
+from tests import loops, made
 from tests.limits import LIMIT_S
 
 from fslab import feasibility
@@ -24,7 +24,7 @@ from fslab.errors import BusyError, UnsafeError, UnsupportedError, UsageError
 from fslab.storage import Workspace, blank_check, overwrite_check, stack
 from fslab.storage.layouts import REGISTRY, volume_name
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import files, kernel, loop_devices, mounts, proc, waiting
+from fslab.system import files, kernel, loop_devices, mounts, waiting
 from fslab.trial_record import TrialRecord
 
 MIB = 1 << 20
@@ -79,9 +79,7 @@ def disks(tmp_path: Path, stable: Callable[[Path], str]) -> Iterator[Disks]:
             images.append(tmp_path / f"disk {len(images)}.img")
             with images[-1].open("wb") as image:
                 image.truncate(140 * MIB)
-            paths.append(
-                stable(Path(proc.run(loop_devices.attach_argv(images[-1], direct=False)).stdout.strip()))
-            )
+            paths.append(stable(loops.attached(images[-1])))
         return paths
 
     yield make
@@ -147,7 +145,7 @@ def test_the_journal_is_on_its_own_disk_also_under_another_name(
         blocker = workspace.images / f"fslab-blocker-{block}.img"  # the images get other devices than before
         blocker.parent.mkdir(parents=True, exist_ok=True)
         blocker.write_bytes(bytes(MIB))
-        proc.run(loop_devices.attach_argv(blocker, direct=False))
+        loops.attached(blocker)
     for block in range(2):
         loop_devices.detach(workspace.images / f"fslab-blocker-{block}.img")
         (workspace.images / f"fslab-blocker-{block}.img").unlink()
@@ -167,7 +165,7 @@ def test_a_file_system_over_several_disks_lives_on(workspace: Workspace) -> None
     blocker = workspace.images / "fslab-blocker.img"
     blocker.parent.mkdir(parents=True, exist_ok=True)
     blocker.write_bytes(bytes(MIB))
-    proc.run(loop_devices.attach_argv(blocker, direct=False))
+    loops.attached(blocker)
     try:
         record = run_trial(
             lasting, TrialKey(campaign=workspace.campaign, block=1, seed=1), workspace, machine={}

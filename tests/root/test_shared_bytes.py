@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import loops
 
 from fslab import feasibility
 from fslab.campaign.trial_loop import new_id
@@ -34,7 +35,7 @@ def parted(tmp_path: Path, shell: Any) -> Iterator[tuple[Path, Path, Path]]:
     """Yield a loop device and its two partitions."""
     image = tmp_path / "parted.img"
     image.write_bytes(bytes(64 * MIB))
-    device = Path(shell("losetup", "--find", "--show", image).stdout.strip())
+    device = loops.attached(image)
     made = []
     try:
         for number, start in ((1, 2048), (2, 65536)):

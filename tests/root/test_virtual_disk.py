@@ -15,6 +15,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from tests import loops
 from tests.disk_server import BINARY
 from tests.limits import wait_for
 
@@ -24,7 +25,7 @@ from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, Work
 from fslab.errors import ToolFailedError
 from fslab.storage import Workspace
 from fslab.storage.media import _disk
-from fslab.system import disk_server, loop_devices, proc
+from fslab.system import disk_server, loop_devices
 from fslab.trial_record import Status, TrialRecord
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
@@ -236,7 +237,7 @@ def test_a_killed_server_that_measures_a_disk_without_answers_ends(workspace: Wo
         undo.callback(loop_devices.detach, other.file)
         undo.callback(ours.end)
         undo.callback(os.kill, other.child.pid, signal.SIGCONT)
-        device = Path(proc.run(loop_devices.attach_argv(other.file, direct=True)).stdout.strip())
+        device = loops.attached(other.file, direct=True)
         os.kill(other.child.pid, signal.SIGSTOP)
         asker = Thread(target=asks, args=(ours, device))
         asker.start()
