@@ -9,13 +9,15 @@ import signal
 import stat
 import sys
 import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
 
 from fslab import safe_output
 from fslab.errors import FULL_DISK, FslabError, InterruptedBySignal, NoSpaceError, UsageError
 from fslab.names import shown
-from fslab.system import signals
+from fslab.system import mountinfo, signals
 
 # Python searches for garbage after every 700 new objects. This takes a seventh of the start-up time, and finds
 # nothing, because objects that imports create stay in use.
@@ -49,6 +51,7 @@ def main() -> NoReturn:
         code: int | str | None = 0
         try:
             with signals.kept():
+                check_places(sys.argv[1:])
                 from fslab.cli import app  # noqa: PLC0415 - after the handlers are in place
 
                 app()
@@ -73,6 +76,24 @@ def main() -> NoReturn:
     _drop_unwritten()
     gc.freeze()  # Python would search all objects for garbage once more: a tenth of the time of a short command
     sys.exit(code)
+
+
+def check_places(args: Sequence[str]) -> None:
+    """Raise MountError if the arguments, or variables of fslab and of XDG, name a place on a mount whose server does
+    not answer: Typer asks for paths itself, in this process, which no signal would end."""
+    if mountinfo.OWN.exists() and any(mount.is_served for mount in mountinfo.mounted()):
+        from fslab.system import mounts  # noqa: PLC0415 - few machines have such mounts
+
+        for place in _places(args):
+            mounts.check_servers(Path(place))
+
+
+def _places(args: Sequence[str]) -> Iterator[str]:
+    for word in args:
+        place = word.partition("=")[2] if word.startswith("-") else word
+        if "/" in place or "." in place:
+            yield place
+    yield from (value for name, value in os.environ.items() if name.startswith(("FSLAB_", "XDG_")))
 
 
 def _tell(text: str) -> None:

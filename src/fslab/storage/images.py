@@ -13,7 +13,7 @@ from types import TracebackType
 
 from fslab.errors import FULL_DISK, NoSpaceError, ToolFailedError, ToolOutputError, UnsafeError, UsageError
 from fslab.storage import Growth, Workspace, undone_later
-from fslab.system import files, memory, path_owners
+from fslab.system import files, memory, mounts, path_owners
 from fslab.system.files import opened
 from fslab.system.signals import Teardown
 from fslab.units import format_size
@@ -34,6 +34,7 @@ def existing_directory(written: str) -> Path:
     """Return the directory that a study names, for files of fslab. UsageError unless it exists and is writable.
     UnsafeError if root must not write there."""
     directory = Path(written).expanduser()
+    mounts.check_servers(directory)
     if not directory.is_dir():
         raise UsageError("is not a directory", where=written, hint="create it, or choose another 'path'")
     if not os.access(directory, os.W_OK | os.X_OK):  # for root: read-only or immutable

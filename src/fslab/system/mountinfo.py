@@ -29,6 +29,11 @@ _OF_USERS = frozenset({
     "binfmt_misc", "bpf", "cgroup", "cgroup2", "devpts", "fuse", "mqueue", "overlay", "proc", "ramfs", "sysfs", "tmpfs",
 })  # fmt: skip
 
+# Types whose files a server has. Not fuseblk, which is on a disk.
+_SERVED = frozenset({
+    "9p", "afs", "autofs", "ceph", "cifs", "fuse", "lustre", "nfs", "nfs4", "smb3", "virtiofs",
+})  # fmt: skip
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mount:
@@ -64,6 +69,11 @@ class Mount:
         """The source, if it can be the node of a device. What users name is not looked at: it can lie on a FUSE file
         system whose server does not answer."""
         return None if self.filesystem.partition(".")[0] in _OF_USERS else self.source
+
+    @property
+    def is_served(self) -> bool:
+        """Whether a server has its files, which need not answer."""
+        return self.filesystem.partition(".")[0] in _SERVED
 
     @property
     def options(self) -> str:

@@ -19,10 +19,6 @@ PROC = Path("/proc")
 UNMOUNT_DEADLINE_S = 20.0
 ANSWER_S = 10.0
 _BRIEF_S = 1.0
-# Types whose files a server has. Not fuseblk, which is on a disk.
-_SERVED = frozenset({
-    "9p", "afs", "autofs", "ceph", "cifs", "fuse", "lustre", "nfs", "nfs4", "smb3", "virtiofs",
-})  # fmt: skip
 _HIDE = 'while [ "$1" != -- ]; do umount --lazy "$1"; shift; done; shift; exec "$@"'
 _silent: set[tuple[int, Path]] = set()  # a process that asks them is kept by the kernel: each is asked once
 
@@ -49,6 +45,26 @@ def check_answers(path: Path, limit_s: float = ANSWER_S) -> None:
             where=str(path),
             hint="start its server again, or unmount it (umount -f -l), then: fslab clean",
         ) from error
+
+
+def check_servers(path: Path) -> None:
+    """Raise MountError if a path, as it is written, leads through a mount whose server does not answer.
+
+    Asked by this process, the path would keep it until the server answers, and Ctrl-C would have no effect. Links are
+    not followed: to read them is to ask.
+    """
+    place = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() follows links
+    for mount in mountinfo.mounted():
+        if not mount.is_served or not place.is_relative_to(mount.target):
+            continue
+        try:
+            check_answers(mount.target, ANSWER_S)
+        except MountError as error:
+            raise MountError(
+                f"lies on {mount.target}, which {error.what}",
+                where=str(path),
+                hint="start its server again, unmount it (umount -f -l), or choose another place",
+            ) from error
 
 
 def device_under(mount: Mount) -> str | None:
@@ -187,7 +203,7 @@ def dead() -> list[Path]:
 
 def _is_silent(mount: Mount) -> bool:
     known = (mount.number, mount.target)
-    if mount.filesystem.partition(".")[0] not in _SERVED or known in _silent:
+    if not mount.is_served or known in _silent:
         return known in _silent
     try:
         check_answers(mount.target, _BRIEF_S)
