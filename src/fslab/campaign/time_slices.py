@@ -28,6 +28,7 @@ STARTED_BYTES = 256 << 10  # what a program reads of its own files before it wor
 STARTED_REQUESTS = 16  # to open files, a program has blocks of a cold file system read: some requests
 SECTOR_BYTES = 512
 # How long the disks may take to answer the requests that are in flight when a tool is frozen.
+LATE_S = 0.5
 ANSWER_LIMIT_S = 60.0
 ANSWER_EVERY_S = 0.0002
 LEAST_BYTES = 1 << 20
@@ -164,12 +165,19 @@ class SlicedRun:
         return bool(self.ran)
 
     def slice(self, length_s: float) -> None:
-        """Let the tool run for ``length_s``, or until it ends."""
+        """Let the tool run for ``length_s``, or until it ends. FslabError if it is unknown when it ended: this process
+        was stopped meanwhile (Ctrl-Z), and the time until it went on is not the tool's."""
         self._left_bytes += max(0, written_bytes(self.devices) - self._frozen_bytes)
         self.halt(False)
         began_s = time.monotonic()
         self._freezer.thaw()
         self.running.has_ended(length_s)
+        late_s = (self.running.ended_s or began_s) - began_s - length_s
+        if late_s > LATE_S:
+            raise FslabError(
+                f"fslab did not run for about {late_s:.1f} s while the tool did, and did not see when it ended",
+                hint="do not stop fslab (Ctrl-Z) while it measures, and leave it a CPU",
+            )
         self._stop(began_s)
 
     def timeline(self) -> Timeline:
