@@ -94,6 +94,7 @@ def all_off(cell: Cell, switches: Sequence[Switch]) -> Cell:
 
 
 NOTICEABLE = 1.1
+SLIGHT = 0.05  # of the run
 
 
 class Mechanism(ABC):

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 
-from fslab.explain.evidence import Certainty, Evidence, Explanation
-from fslab.explain.mechanisms import Mechanism
+from fslab.explain.evidence import Certainty, Evidence, EvidenceFigure, Explanation
+from fslab.explain.mechanisms import SLIGHT, Mechanism
 from fslab.units import Unit, format_value
 from fslab.workloads import Switchable
-
-_SLIGHT = 0.05
 
 
 class KernelCpu(Mechanism):
@@ -24,17 +22,9 @@ class KernelCpu(Mechanism):
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         cpu = evidence.figure("tool_cpu_system_s", "system CPU time of the tool")
-        at_once = evidence.cpus_at_once
-        share = evidence.share_of_run("tool_cpu_system_s", at_once)
-        if cpu is None or share is None or share < _SLIGHT:
-            return
-        yield self.explanation(
-            evidence,
-            f"The tool used {format_value(cpu.value, Unit.SECONDS)} of CPU time in the kernel: "
-            f"{_of_run(share, at_once)}.",
-            cpu,
-            takes=share,
-        )
+        share = evidence.share_of_run("tool_cpu_system_s", evidence.cpus_at_once)
+        if text := _in_words("The tool used {} of CPU time in the kernel", cpu, share, evidence.cpus_at_once):
+            yield self.explanation(evidence, text, cpu, takes=share)
 
 
 class KernelThreads(Mechanism):
@@ -52,19 +42,17 @@ class KernelThreads(Mechanism):
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         cpu = evidence.figure("kernel_threads_cpu", "CPU time of kernel threads")
         share = evidence.share_of_run("kernel_threads_cpu", evidence.cpus)
-        if cpu is None or share is None or share < _SLIGHT:
-            return
-        yield self.explanation(
-            evidence,
-            "Kernel threads, such as those that write back, used "
-            f"{format_value(cpu.value, Unit.SECONDS)} of CPU time: {_of_run(share, evidence.cpus)}.",
-            cpu,
-            takes=share,
-        )
+        said = "Kernel threads, such as those that write back, used {} of CPU time"
+        if text := _in_words(said, cpu, share, evidence.cpus):
+            yield self.explanation(evidence, text, cpu, takes=share)
 
 
-def _of_run(share: float, cpus: int) -> str:
-    return f"{100 * share:.0f} % of the run{f' of each of {cpus} CPUs' if cpus > 1 else ''}"
+def _in_words(said: str, cpu: EvidenceFigure | None, share: float | None, at_once: int) -> str | None:
+    """Return the statement of a CPU time and its share of the run; None if it is slight or unknown."""
+    if cpu is None or share is None or share < SLIGHT:
+        return None
+    each = f" of each of {at_once} CPUs" if at_once > 1 else ""
+    return f"{said.format(format_value(cpu.value, Unit.SECONDS))}: {100 * share:.0f} % of the run{each}."
 
 
 class LockContention(Mechanism):

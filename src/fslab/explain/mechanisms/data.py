@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fslab.cell import Cache
 from fslab.explain.evidence import Certainty, Evidence, EvidenceFigure, Explanation
-from fslab.explain.mechanisms import Mechanism, Switch, writes
+from fslab.explain.mechanisms import SLIGHT, Mechanism, Switch, writes
 from fslab.workloads import Switchable
 
 _OFF = Switch(mount=("compress=none",), instead=("compress-force",))
@@ -151,7 +151,6 @@ class DataChecksums(Mechanism):
             yield self.explanation(evidence, *cpu, weight=0.1, certainty=Certainty.COINCIDES)
 
 
-_SLIGHT = 0.05  # of the run
 _JUMP_ON_HEADS_S, _JUMP_ON_FLASH_S = 8e-3, 80e-6  # a short seek and half a turn; one more request
 _OF_READ_AHEAD = 64 << 10  # at least, of a request
 
@@ -184,7 +183,7 @@ class Fragmentation(Mechanism):
                 yield self.explanation(evidence, text, pieces, extents, weight=0.5)
             return
         share = _share_of_jumps(evidence, pieces.value)
-        if share is not None and share >= _SLIGHT:
+        if share is not None and share >= SLIGHT:
             yield self.explanation(
                 evidence,
                 f"The files that were read lie in {pieces.value:.0f} pieces on the device: to get from one to the next "

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Certainty, Evidence, EvidenceFigure, Explanation
-from fslab.explain.mechanisms import Mechanism, Switch
+from fslab.explain.mechanisms import SLIGHT, Mechanism, Switch
 from fslab.units import counted, format_size
 
 _LEAST_PER_TRANSACTION = 512  # below, transactions hardly write
 _FEW_FLUSHES = 0.2  # of each device, for each fsync
-_SLIGHT = 0.05  # of the run
 _LAST = 0.04  # less than any difference of times: how long commits waited for data is unknown
 _PLAIN_TRANSACTION = 32 << 10  # some pages of a database, and those of its log
 
@@ -150,7 +149,7 @@ class Barriers(Mechanism):
         per_sync = evidence.per_sync("device_flushes", "cache flushes per fsync")
         share = evidence.share_of_run("device_flush_time", evidence.disks_at_once)
         each = 0.0 if per_sync is None else per_sync.value / evidence.disks
-        if flushes is None or (each <= _FEW_FLUSHES and (share or 0.0) < _SLIGHT):
+        if flushes is None or (each <= _FEW_FLUSHES and (share or 0.0) < SLIGHT):
             return
         if per_sync is None:
             text = f"Cache flushes ({flushes.value:.0f}) took {100 * (share or 0.0):.0f} % of the run"
