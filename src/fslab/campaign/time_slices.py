@@ -27,8 +27,8 @@ START_EVERY_S = 0.002
 STARTED_BYTES = 256 << 10  # what a program reads of its own files before it works is less
 STARTED_REQUESTS = 16  # to open files, a program has blocks of a cold file system read: some requests
 SECTOR_BYTES = 512
+LATE_S = 0.5  # after the end of a slice: so late, the end of a tool was not seen
 # How long the disks may take to answer the requests that are in flight when a tool is frozen.
-LATE_S = 0.5
 ANSWER_LIMIT_S = 60.0
 ANSWER_EVERY_S = 0.0002
 LEAST_BYTES = 1 << 20
