@@ -10,7 +10,6 @@ import stat
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
 
@@ -84,16 +83,18 @@ def check_places(args: Sequence[str]) -> None:
     if mountinfo.OWN.exists() and any(mount.is_served for mount in mountinfo.mounted()):
         from fslab.system import mounts  # noqa: PLC0415 - few machines have such mounts
 
-        for place in _places(args):
-            mounts.check_servers(Path(place))
+        mounts.check_servers(_places(args))
 
 
 def _places(args: Sequence[str]) -> Iterator[str]:
+    """Yield what looks like a path. Of a variable, only an absolute one counts (XDG Base Directory Specification)."""
     for word in args:
         place = word.partition("=")[2] if word.startswith("-") else word
         if "/" in place or "." in place:
             yield place
-    yield from (value for name, value in os.environ.items() if name.startswith(("FSLAB_", "XDG_")))
+    for name, value in os.environ.items():
+        if name.startswith(("FSLAB_", "XDG_")) and value.startswith("/"):
+            yield value
 
 
 def _tell(text: str) -> None:

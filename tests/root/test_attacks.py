@@ -413,11 +413,11 @@ class TestJournals:
     ) -> None:
         asked = []
 
-        def ask(path: Path) -> None:
+        def ask(path: Path) -> bool:
             asked.append(path)
-            check_answers(path, 0.5)
+            return answers(path, 0.5)
 
-        check_answers = mounts.check_answers
+        answers = mounts.answers
         (served := tmp_path / "served").mkdir()
         (tree := tmp_path / "fslab-test-0006-t").mkdir()
         images = [served / f"fslab-test-0006-{number}.img" for number in range(3)]
@@ -426,7 +426,7 @@ class TestJournals:
             for image in images:
                 journal.will_create("image", str(image))
         with monkeypatch.context() as patched, fuse.mounted(served, of=0, says=None):
-            patched.setattr(mounts, "check_answers", ask)
+            patched.setattr(mounts, "answers", ask)
             (told,) = cleanup.clean_all()[1]
             assert str(told).startswith(f"{images[-1]}: does not answer")
             assert not tree.exists()

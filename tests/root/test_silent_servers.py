@@ -28,10 +28,14 @@ def test_a_place_on_a_mount_whose_server_does_not_answer_is_refused(
     if given not in words:
         monkeypatch.setenv(given, str(place / "below"))
     with fuse.mounted(place, of=0, says=None):
-        said = rf"lies on {place}, which does not answer within 0\.2 s"
+        said = rf"lies on {place}, whose server does not answer within 0\.2 s"
         with pytest.raises(MountError, match=said):
             check_places(words.get(given, ["list", "media"]))
         with pytest.raises(MountError, match=said):
             images.existing_directory(str(place / "images"))
         monkeypatch.delenv("XDG_DATA_HOME", raising=False)
-        check_places(["list", "media", "--no-such", ""])  # names nothing there
+        monkeypatch.chdir("/")
+        monkeypatch.setenv(
+            "XDG_SESSION_TYPE", str(place).removeprefix("/")
+        )  # no absolute path names no place
+        check_places(["list", "media", "--no-such", ""])

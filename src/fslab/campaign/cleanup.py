@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fslab.campaign.undo_journal import CampaignJournal, JournalEntry, leftover
-from fslab.errors import BusyError, FslabError, UnsafeError
+from fslab.errors import BusyError, FslabError, MountError, UnsafeError
 from fslab.machine import tuning
 from fslab.storage import Workspace, named_devices, user_mounts, zpool
 from fslab.storage.layouts import REGISTRY as LAYOUTS
@@ -119,7 +119,7 @@ class _Places:
     """The directories of entries: one whose server does not answer is waited for only once."""
 
     def __init__(self) -> None:
-        self._silent: dict[Path, FslabError] = {}
+        self._silent: dict[Path, MountError] = {}
 
     def check(self, entry: JournalEntry) -> None:
         """Raise FslabError for an entry at a path that does not answer: whatever asks for it would wait without end."""
@@ -128,11 +128,13 @@ class _Places:
         path = Path(entry.target)
         if known := self._silent.get(path.parent):
             raise known
-        try:
-            mounts.check_answers(path)
-        except FslabError as error:
-            self._silent[path.parent] = error
-            raise
+        if not mounts.answers(path):
+            self._silent[path.parent] = MountError(
+                f"does not answer within {mounts.ANSWER_S:g} s",
+                where=str(path),
+                hint="start its server again, or unmount it (umount -f -l), then: fslab clean",
+            )
+            raise self._silent[path.parent]
 
 
 def _undo(journal: CampaignJournal, entry: JournalEntry, places: _Places) -> None:

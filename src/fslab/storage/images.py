@@ -34,7 +34,7 @@ def existing_directory(written: str) -> Path:
     """Return the directory that a study names, for files of fslab. UsageError unless it exists and is writable.
     UnsafeError if root must not write there."""
     directory = Path(written).expanduser()
-    mounts.check_servers(directory)
+    mounts.check_servers([directory])
     if not directory.is_dir():
         raise UsageError("is not a directory", where=written, hint="create it, or choose another 'path'")
     if not os.access(directory, os.W_OK | os.X_OK):  # for root: read-only or immutable

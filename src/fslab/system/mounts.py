@@ -32,39 +32,33 @@ def at(target: Path) -> Mount | None:
     return None if line is None else Mount.of(line)
 
 
-def check_answers(path: Path, limit_s: float = ANSWER_S) -> None:
-    """Raise MountError if the server of a network or FUSE file system does not answer what ``path`` is.
+def answers(path: Path, limit_s: float | None = None) -> bool:
+    """Return whether the server of a network or FUSE file system answers what ``path`` is; by default in ``ANSWER_S``.
 
     Another process asks: the kernel may let nothing end it, SIGKILL included, before the server answers.
     """
     try:
-        proc.run(["stat", "--", str(path)], check=False, timeout_s=limit_s)
-    except ToolTimeoutError as error:
-        raise MountError(
-            f"does not answer within {limit_s:g} s",
-            where=str(path),
-            hint="start its server again, or unmount it (umount -f -l), then: fslab clean",
-        ) from error
+        proc.run(["stat", "--", str(path)], check=False, timeout_s=ANSWER_S if limit_s is None else limit_s)
+    except ToolTimeoutError:
+        return False
+    return True
 
 
-def check_servers(path: Path) -> None:
+def check_servers(paths: Iterable[str | Path]) -> None:
     """Raise MountError if a path, as it is written, leads through a mount whose server does not answer.
 
     Asked by this process, the path would keep it until the server answers, and Ctrl-C would have no effect. Links are
     not followed: to read them is to ask.
     """
-    place = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() follows links
-    for mount in mountinfo.mounted():
-        if not mount.is_served or not place.is_relative_to(mount.target):
-            continue
-        try:
-            check_answers(mount.target, ANSWER_S)
-        except MountError as error:
+    places = {each: Path(os.path.abspath(each)) for each in paths}  # noqa: PTH100 - resolve() follows links
+    for mount in filter(lambda each: each.is_served, mountinfo.mounted()):
+        there = [each for each, place in places.items() if place.is_relative_to(mount.target)]
+        if there and not answers(mount.target):
             raise MountError(
-                f"lies on {mount.target}, which {error.what}",
-                where=str(path),
-                hint="start its server again, unmount it (umount -f -l), or choose another place",
-            ) from error
+                f"lies on {mount.target}, whose server does not answer within {ANSWER_S:g} s",
+                where=str(there[0]),
+                hint="start the server again, unmount it (umount -f -l), or choose another place",
+            )
 
 
 def device_under(mount: Mount) -> str | None:
@@ -203,11 +197,7 @@ def dead() -> list[Path]:
 
 def _is_silent(mount: Mount) -> bool:
     known = (mount.number, mount.target)
-    if not mount.is_served or known in _silent:
-        return known in _silent
-    try:
-        check_answers(mount.target, _BRIEF_S)
-    except MountError:
+    if mount.is_served and known not in _silent and not answers(mount.target, _BRIEF_S):
         _silent.add(known)
     return known in _silent
 
